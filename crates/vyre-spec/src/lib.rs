@@ -1,0 +1,20 @@
+//! The data contracts of vyre: what types, ops, error codes and limits there are, and nothing about how they are computed.
+//!
+//! Every list that two parts of vyre must agree on has its home here and is a table: the enum, the printer, the parser, the type
+//! check, the wire form, the program generator and the tables in `docs/ir.md` are all read off the same rows. Nothing of vyre is
+//! below this crate.
+
+pub mod data_type;
+pub mod error_code;
+pub mod limits;
+pub mod nibble;
+pub mod op;
+pub mod scalar;
+
+pub use data_type::{DataType, Storage, TypeId};
+pub use error_code::ErrorCode;
+pub use op::{
+    AtomicOp, Axis, BinaryOp, Builtin, Effect, OpFamily, OpId, OpInfo, Operand, Precedence, ReduceOp, ResultRule, Spelling,
+    SubgroupOp, SubgroupShape, TernaryOp, UnaryOp,
+};
+pub use scalar::{FloatMode, Scalar, TypeSet, ValueType};
