@@ -1,1 +1,23 @@
-//! Placeholder.
+//! The IR of vyre and everything that gives a program meaning before it runs.
+//!
+//! - [`ir`]: programs, statements, expressions and their builders.
+//! - [`text`]: the text form: parser, printer, formatter, drawn errors.
+//! - [`validate`]: the rules of the language, and the resolved kernel that a valid program gives.
+//! - [`specialize`](specialize()): values for specialization constants.
+//! - [`launch`]: buffer lengths and geometry of one dispatch.
+//! - [`determinism`]: whether a program's bytes are the same under every schedule.
+
+pub mod determinism;
+pub mod diagnostic;
+pub mod interface;
+pub mod ir;
+pub mod kernel;
+pub mod launch;
+pub mod memory_model;
+pub mod specialize;
+pub mod text;
+pub mod validate;
+mod wire;
+
+pub use diagnostic::{Diagnostic, Location, Report, Source};
+pub use specialize::specialize;

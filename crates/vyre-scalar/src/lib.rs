@@ -1,1 +1,35 @@
-//! Placeholder.
+//! What each pure op does to bits, and what one element of memory means: the arithmetic half of the semantics table.
+//!
+//! Everything here is safe Rust and uses only IEEE additions, multiplications, divisions and square roots, conversions and
+//! integers, so the answers are the same on every machine. No function of the platform's math library is called.
+//!
+//! **Representation.** A scalar value is its bits in the low part of a `u64`, with zeros above: `bool` is 0 or 1, 32-bit types
+//! are zero-extended, also the signed one. Float values in flight are always *canonical* for the program's [`FloatMode`]: there is
+//! one NaN, and under [`FloatMode::Canonical`] everything of magnitude at most 2⁻¹²⁶ (f64: 2⁻¹⁰²²) is +0. Loads, literals and
+//! conversions establish this through [`canonicalize`], and every function here keeps it.
+//!
+//! **Two layers.** The modules [`int`], [`float`], [`elementary`] and [`small`] work on native types, are generic where the types
+//! differ only in width, and inline, so that a loop over slices can be built from them. [`unary`], [`binary`], [`ternary`],
+//! [`cast`] and [`bitcast`] choose among them by op and type. The validator guarantees that the op is defined on the type
+//! (`op.info().over`); a violation is our bug and panics.
+
+mod apply;
+mod atomic;
+mod convert;
+pub mod elementary;
+pub mod float;
+pub mod int;
+pub mod memory;
+mod reduce;
+pub mod small;
+mod value;
+
+pub use apply::{binary, canonicalize, ternary, unary};
+pub use atomic::atomic;
+pub use convert::{bitcast, cast};
+pub use reduce::{identity, reduce};
+pub use value::Value;
+pub use vyre_spec::FloatMode;
+
+#[cfg(test)]
+mod samples;

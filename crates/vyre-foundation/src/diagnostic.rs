@@ -1,0 +1,253 @@
+//! Mistakes as data: a code, what was expected and found, where, and what to do about it.
+//!
+//! Whoever finds a mistake says *where* in terms of the program ([`Location`]); the [`Source`] turns that into a span of text. A
+//! program that was built by code has no text, so its [`Report`] brings the printed program along: every mistake can be drawn.
+//! Drawing is in [`crate::text`].
+
+use crate::ir::{Place, Program};
+use std::fmt;
+use std::sync::Arc;
+use vyre_spec::ErrorCode;
+
+/// Bytes `start..end` of a text.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Span {
+    /// The first byte.
+    pub start: u32,
+    /// One past the last byte.
+    pub end: u32,
+}
+
+impl Span {
+    /// From the start of this one to the end of the other.
+    #[must_use]
+    pub fn to(self, end: Span) -> Span {
+        Span { start: self.start, end: end.end.max(self.start) }
+    }
+}
+
+/// A part of a buffer's declaration.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum BufferPart {
+    /// All of it.
+    Whole,
+    /// The name.
+    Name,
+    /// The element type.
+    Element,
+    /// The count.
+    Count,
+    /// The binding.
+    Binding,
+}
+
+/// Where in a program a mistake is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Location {
+    /// These bytes of the text.
+    Text(Span),
+    /// The program as a whole: drawn at its name.
+    Program,
+    /// The workgroup size.
+    Workgroup,
+    /// The declared subgroup size.
+    Subgroup,
+    /// The n-th constant.
+    Const(u32),
+    /// The n-th buffer, in the order of declaration.
+    Buffer(u32, BufferPart),
+    /// A statement or an expression.
+    Tree(Place),
+    /// The word that says what a statement or an expression is: its operator, its function, the name it reads or declares.
+    Head(Place),
+}
+
+/// A change of the text that would mend the mistake.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Fix {
+    /// Write this instead.
+    Replace(Location, String),
+    /// Write the first before it and the second after it.
+    Wrap(Location, String, String),
+    /// Write this right after it.
+    InsertAfter(Location, String),
+}
+
+/// One mistake.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Diagnostic {
+    /// The kind of mistake.
+    pub code: ErrorCode,
+    /// What is wrong, as one sentence that names the things involved.
+    pub message: String,
+    /// Where; `None` for mistakes outside the program, such as a missing input.
+    pub location: Option<Location>,
+    /// What would have been right here.
+    pub expected: Option<String>,
+    /// What is there instead.
+    pub found: Option<String>,
+    /// Other places that matter, each with what it has to do with the mistake.
+    pub related: Vec<(Location, String)>,
+    /// What to do.
+    pub help: Option<String>,
+    /// The change that would do it.
+    pub fix: Option<Fix>,
+}
+
+impl Diagnostic {
+    /// A mistake without a place.
+    #[must_use]
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Diagnostic {
+            code,
+            message: message.into(),
+            location: None,
+            expected: None,
+            found: None,
+            related: Vec::new(),
+            help: None,
+            fix: None,
+        }
+    }
+
+    /// The same mistake at this place.
+    #[must_use]
+    pub fn at(mut self, location: Location) -> Self {
+        self.location = Some(location);
+        self
+    }
+
+    /// The same mistake, with what would have been right.
+    #[must_use]
+    pub fn expected(mut self, expected: impl fmt::Display) -> Self {
+        self.expected = Some(expected.to_string());
+        self
+    }
+
+    /// The same mistake, with what is there instead.
+    #[must_use]
+    pub fn found(mut self, found: impl fmt::Display) -> Self {
+        self.found = Some(found.to_string());
+        self
+    }
+
+    /// The same mistake, with another place that matters.
+    #[must_use]
+    pub fn related(mut self, location: Location, what: impl Into<String>) -> Self {
+        self.related.push((location, what.into()));
+        self
+    }
+
+    /// The same mistake, with advice.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// The same mistake, with advice and the change that follows it.
+    #[must_use]
+    pub fn fix(mut self, help: impl Into<String>, fix: Fix) -> Self {
+        self.help = Some(help.into());
+        self.fix = Some(fix);
+        self
+    }
+}
+
+/// Where the parts of a program stand in a text.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Spans {
+    /// The program's name.
+    pub program: Span,
+    /// The workgroup size.
+    pub workgroup: Span,
+    /// The declared subgroup size.
+    pub subgroup: Span,
+    /// The constants.
+    pub consts: Vec<Span>,
+    /// The buffers: whole, name, element, count, binding.
+    pub buffers: Vec<[Span; 5]>,
+    /// Statements and expressions by place: whole and head.
+    pub tree: Vec<(Span, Span)>,
+}
+
+/// A text and where in it the parts of its program are.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Source {
+    /// What the text is called in messages; usually a path.
+    pub name: String,
+    /// The text.
+    pub text: String,
+    /// Where the parts are.
+    pub spans: Spans,
+}
+
+impl Source {
+    /// The text that `location` stands for; the program's name when there is none.
+    #[must_use]
+    pub fn span(&self, location: Location) -> Span {
+        let spans = &self.spans;
+        let found = match location {
+            Location::Text(span) => Some(span),
+            Location::Program => Some(spans.program),
+            Location::Workgroup => Some(spans.workgroup),
+            Location::Subgroup => Some(spans.subgroup),
+            Location::Const(n) => spans.consts.get(n as usize).copied(),
+            Location::Buffer(n, part) => spans.buffers.get(n as usize).map(|spans| spans[part as usize]),
+            Location::Tree(Place(n)) => spans.tree.get(n as usize).map(|spans| spans.0),
+            Location::Head(Place(n)) => spans.tree.get(n as usize).map(|spans| spans.1),
+        };
+        found.unwrap_or(spans.program)
+    }
+
+    /// Line and column of a byte, both from 1; columns count characters.
+    #[must_use]
+    pub fn line_column(&self, byte: u32) -> (usize, usize) {
+        let mut end = (byte as usize).min(self.text.len());
+        while !self.text.is_char_boundary(end) {
+            end -= 1;
+        }
+        let before = &self.text[..end];
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
+    }
+}
+
+/// Mistakes together with the text they are in: the error type of everything that reads or checks programs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Report {
+    /// The text, if the mistakes are in one.
+    pub source: Option<Arc<Source>>,
+    /// The mistakes, in the order of the text; never empty.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+impl Report {
+    /// Mistakes in a program. One that was built by code is printed, so that they can be drawn.
+    #[must_use]
+    pub fn about(program: &Program, mut diagnostics: Vec<Diagnostic>) -> Report {
+        let source = program.source().cloned().unwrap_or_else(|| Arc::new(crate::text::print(program)));
+        diagnostics.sort_by_key(|diagnostic| diagnostic.location.map(|location| source.span(location).start));
+        Report { source: Some(source), diagnostics }
+    }
+
+    /// One mistake that is in no text.
+    #[must_use]
+    pub fn single(diagnostic: Diagnostic) -> Report {
+        Report { source: None, diagnostics: vec![diagnostic] }
+    }
+
+    /// The codes, in order.
+    pub fn codes(&self) -> impl Iterator<Item = ErrorCode> {
+        self.diagnostics.iter().map(|diagnostic| diagnostic.code)
+    }
+}
+
+/// The mistakes drawn into the text, without colour.
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&crate::text::render(self, false))
+    }
+}
+
+impl std::error::Error for Report {}

@@ -1,0 +1,403 @@
+//! Expressions and their builders.
+
+use super::literal::Literal;
+use super::name::Name;
+use super::tree;
+use std::fmt;
+use std::ops::Deref;
+use vyre_spec::{Axis, BinaryOp, Builtin, Scalar, TernaryOp, UnaryOp};
+
+/// A pure expression: reads variables, ids and memory, changes nothing.
+pub enum Expr {
+    /// A constant.
+    Lit(Literal),
+    /// The value of a variable or specialization constant.
+    Var(Name),
+    /// An id or a count; `u32`.
+    Builtin(Builtin),
+    /// How many elements a buffer has; `u32`.
+    Len(Name),
+    /// One element of a buffer, widened to its value type; the zero of that type out of bounds. The index is `u32`.
+    Load {
+        /// The buffer.
+        buffer: Name,
+        /// The element.
+        index: Child,
+    },
+    /// An op on one operand.
+    Unary {
+        /// The op; its table row has the types.
+        op: UnaryOp,
+        /// The operand.
+        operand: Child,
+    },
+    /// An op on two operands.
+    Binary {
+        /// The op; its table row has the types.
+        op: BinaryOp,
+        /// The left operand.
+        left: Child,
+        /// The right operand.
+        right: Child,
+    },
+    /// An op on three operands.
+    Ternary {
+        /// The op; its table row has the types.
+        op: TernaryOp,
+        /// The operands in order.
+        operands: [Child; 3],
+    },
+    /// The value converted to another scalar; a float never becomes a bool.
+    Cast {
+        /// The new type.
+        to: Scalar,
+        /// A scalar.
+        value: Child,
+    },
+    /// The bits of the value taken as another scalar of the same width; not for bool.
+    Bitcast {
+        /// The new type.
+        to: Scalar,
+        /// A scalar.
+        value: Child,
+    },
+    /// A vector of 2 to 4 components of one type: `u32`, `i32` or `f32`.
+    Vector {
+        /// The components in order.
+        components: Vec<Child>,
+    },
+    /// One component of a vector.
+    Extract {
+        /// The vector.
+        vector: Child,
+        /// Which component, from 0.
+        component: u8,
+    },
+}
+
+/// An expression below another: a box whose drop does not recurse, so that any depth is safe.
+pub struct Child(Box<Expr>);
+
+impl Child {
+    /// The expression itself.
+    #[must_use]
+    pub fn into_inner(mut self) -> Expr {
+        self.take()
+    }
+
+    pub(super) fn take(&mut self) -> Expr {
+        std::mem::replace(&mut *self.0, Expr::Lit(Literal::Bool(false)))
+    }
+
+    pub(super) fn is_leaf(&self) -> bool {
+        self.0.is_leaf()
+    }
+}
+
+impl From<Expr> for Child {
+    fn from(expr: Expr) -> Self {
+        Child(Box::new(expr))
+    }
+}
+
+impl Deref for Child {
+    type Target = Expr;
+
+    fn deref(&self) -> &Expr {
+        &self.0
+    }
+}
+
+impl std::ops::DerefMut for Child {
+    fn deref_mut(&mut self) -> &mut Expr {
+        &mut self.0
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        tree::drop_expr(self);
+    }
+}
+
+impl Clone for Child {
+    fn clone(&self) -> Self {
+        tree::clone_expr(self).into()
+    }
+}
+
+impl Clone for Expr {
+    fn clone(&self) -> Self {
+        tree::clone_expr(self)
+    }
+}
+
+impl PartialEq for Expr {
+    fn eq(&self, other: &Self) -> bool {
+        tree::same_expr(self, other)
+    }
+}
+
+impl Eq for Expr {}
+
+/// The text form.
+impl fmt::Display for Expr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        crate::text::write_expr(f, self)
+    }
+}
+
+impl fmt::Debug for Expr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Expr {
+    /// Whether nothing is below this expression.
+    #[must_use]
+    pub fn is_leaf(&self) -> bool {
+        self.children().next().is_none()
+    }
+
+    /// The expressions right below this one, in source order.
+    pub fn children(&self) -> impl DoubleEndedIterator<Item = &Expr> {
+        let (few, many): ([Option<&Child>; 3], &[Child]) = match self {
+            Expr::Lit(_) | Expr::Var(_) | Expr::Builtin(_) | Expr::Len(_) => ([None; 3], &[]),
+            Expr::Load { index: only, .. }
+            | Expr::Unary { operand: only, .. }
+            | Expr::Cast { value: only, .. }
+            | Expr::Bitcast { value: only, .. }
+            | Expr::Extract { vector: only, .. } => ([Some(only), None, None], &[]),
+            Expr::Binary { left, right, .. } => ([Some(left), Some(right), None], &[]),
+            Expr::Ternary { operands, .. } => ([None; 3], operands),
+            Expr::Vector { components } => ([None; 3], components),
+        };
+        few.into_iter().flatten().chain(many).map(|child| &**child)
+    }
+
+    /// The expressions right below this one, in source order, to change them.
+    pub fn children_mut(&mut self) -> impl Iterator<Item = &mut Child> {
+        let (few, many): ([Option<&mut Child>; 2], &mut [Child]) = match self {
+            Expr::Lit(_) | Expr::Var(_) | Expr::Builtin(_) | Expr::Len(_) => ([None, None], &mut []),
+            Expr::Load { index: only, .. }
+            | Expr::Unary { operand: only, .. }
+            | Expr::Cast { value: only, .. }
+            | Expr::Bitcast { value: only, .. }
+            | Expr::Extract { vector: only, .. } => ([Some(only), None], &mut []),
+            Expr::Binary { left, right, .. } => ([Some(left), Some(right)], &mut []),
+            Expr::Ternary { operands, .. } => ([None, None], operands),
+            Expr::Vector { components } => ([None, None], components),
+        };
+        few.into_iter().flatten().chain(many)
+    }
+
+    /// The same expression over other children: `next` is called once per child, in source order.
+    pub(crate) fn with_children<'a>(&'a self, mut next: impl FnMut(&'a Expr) -> Expr) -> Expr {
+        let mut child = |old: &'a Child| Child::from(next(old));
+        match self {
+            Expr::Lit(literal) => Expr::Lit(*literal),
+            Expr::Var(name) => Expr::Var(name.clone()),
+            Expr::Builtin(builtin) => Expr::Builtin(*builtin),
+            Expr::Len(buffer) => Expr::Len(buffer.clone()),
+            Expr::Load { buffer, index } => Expr::Load { buffer: buffer.clone(), index: child(index) },
+            Expr::Unary { op, operand } => Expr::Unary { op: *op, operand: child(operand) },
+            Expr::Binary { op, left, right } => Expr::Binary { op: *op, left: child(left), right: child(right) },
+            Expr::Ternary { op, operands: [a, b, c] } => {
+                Expr::Ternary { op: *op, operands: [child(a), child(b), child(c)] }
+            }
+            Expr::Cast { to, value } => Expr::Cast { to: *to, value: child(value) },
+            Expr::Bitcast { to, value } => Expr::Bitcast { to: *to, value: child(value) },
+            Expr::Vector { components } => Expr::Vector { components: components.iter().map(child).collect() },
+            Expr::Extract { vector, component } => {
+                Expr::Extract { vector: child(vector), component: *component }
+            }
+        }
+    }
+}
+
+/// Constants, names, ids and memory.
+impl Expr {
+    /// A `bool` constant.
+    #[must_use]
+    pub fn bool(value: bool) -> Expr {
+        Expr::Lit(Literal::Bool(value))
+    }
+
+    /// A `u32` constant.
+    #[must_use]
+    pub fn u32(value: u32) -> Expr {
+        Expr::Lit(Literal::U32(value))
+    }
+
+    /// An `i32` constant.
+    #[must_use]
+    pub fn i32(value: i32) -> Expr {
+        Expr::Lit(Literal::I32(value))
+    }
+
+    /// A `u64` constant.
+    #[must_use]
+    pub fn u64(value: u64) -> Expr {
+        Expr::Lit(Literal::U64(value))
+    }
+
+    /// An `i64` constant.
+    #[must_use]
+    pub fn i64(value: i64) -> Expr {
+        Expr::Lit(Literal::I64(value))
+    }
+
+    /// An `f32` constant.
+    #[must_use]
+    pub fn f32(value: f32) -> Expr {
+        Expr::Lit(Literal::F32(value.into()))
+    }
+
+    /// An `f64` constant.
+    #[must_use]
+    pub fn f64(value: f64) -> Expr {
+        Expr::Lit(Literal::F64(value.into()))
+    }
+
+    /// A variable or specialization constant.
+    #[must_use]
+    pub fn var(name: impl Into<Name>) -> Expr {
+        Expr::Var(name.into())
+    }
+
+    /// `buffer[index]`
+    #[must_use]
+    pub fn load(buffer: impl Into<Name>, index: Expr) -> Expr {
+        Expr::Load { buffer: buffer.into(), index: index.into() }
+    }
+
+    /// `len(buffer)`
+    #[must_use]
+    pub fn buf_len(buffer: impl Into<Name>) -> Expr {
+        Expr::Len(buffer.into())
+    }
+
+    /// `gid.x`
+    #[must_use]
+    pub fn gid_x() -> Expr {
+        Expr::Builtin(Builtin::Invocation(Axis::X))
+    }
+
+    /// `gid.y`
+    #[must_use]
+    pub fn gid_y() -> Expr {
+        Expr::Builtin(Builtin::Invocation(Axis::Y))
+    }
+
+    /// `gid.z`
+    #[must_use]
+    pub fn gid_z() -> Expr {
+        Expr::Builtin(Builtin::Invocation(Axis::Z))
+    }
+
+    /// `lid.x`
+    #[must_use]
+    pub fn lid_x() -> Expr {
+        Expr::Builtin(Builtin::Local(Axis::X))
+    }
+
+    /// `wid.x`
+    #[must_use]
+    pub fn wid_x() -> Expr {
+        Expr::Builtin(Builtin::Workgroup(Axis::X))
+    }
+
+    /// Any id or count.
+    #[must_use]
+    pub fn builtin(builtin: Builtin) -> Expr {
+        Expr::Builtin(builtin)
+    }
+
+    /// `to(value)`
+    #[must_use]
+    pub fn cast(to: Scalar, value: Expr) -> Expr {
+        Expr::Cast { to, value: value.into() }
+    }
+
+    /// `bitcast<to>(value)`
+    #[must_use]
+    pub fn bitcast(to: Scalar, value: Expr) -> Expr {
+        Expr::Bitcast { to, value: value.into() }
+    }
+
+    /// `vec(a, b, …)`
+    #[must_use]
+    pub fn vector(components: impl IntoIterator<Item = Expr>) -> Expr {
+        Expr::Vector { components: components.into_iter().map(Child::from).collect() }
+    }
+
+    /// `vector.x`, `.y`, `.z`, `.w` for components 0 to 3
+    #[must_use]
+    pub fn extract(vector: Expr, component: u8) -> Expr {
+        Expr::Extract { vector: vector.into(), component }
+    }
+
+    /// Any op with one operand.
+    #[must_use]
+    pub fn unary(op: UnaryOp, operand: Expr) -> Expr {
+        Expr::Unary { op, operand: operand.into() }
+    }
+
+    /// Any op with two operands.
+    #[must_use]
+    pub fn binary(op: BinaryOp, left: Expr, right: Expr) -> Expr {
+        Expr::Binary { op, left: left.into(), right: right.into() }
+    }
+
+    /// Any op with three operands.
+    #[must_use]
+    pub fn ternary(op: TernaryOp, a: Expr, b: Expr, c: Expr) -> Expr {
+        Expr::Ternary { op, operands: [a.into(), b.into(), c.into()] }
+    }
+}
+
+/// A builder per op, named by its mnemonic, from the rows in [`vyre_spec::op`].
+macro_rules! unary_builders {
+    ($( $name:ident $op:ident; )*) => {
+        impl Expr { $(
+            #[doc = concat!("The op `", stringify!($name), "`.")]
+            #[must_use]
+            #[allow(clippy::should_implement_trait, reason = "named by mnemonic; it makes IR and computes nothing")]
+            pub fn $name(operand: Expr) -> Expr {
+                Expr::unary(UnaryOp::$op, operand)
+            }
+        )* }
+    };
+}
+
+/// See [`unary_builders`].
+macro_rules! binary_builders {
+    ($( $name:ident $op:ident; )*) => {
+        impl Expr { $(
+            #[doc = concat!("The op `", stringify!($name), "`.")]
+            #[must_use]
+            #[allow(clippy::should_implement_trait, reason = "named by mnemonic; it makes IR and computes nothing")]
+            pub fn $name(left: Expr, right: Expr) -> Expr {
+                Expr::binary(BinaryOp::$op, left, right)
+            }
+        )* }
+    };
+}
+
+/// See [`unary_builders`].
+macro_rules! ternary_builders {
+    ($( $name:ident $op:ident; )*) => {
+        impl Expr { $(
+            #[doc = concat!("The op `", stringify!($name), "`.")]
+            #[must_use]
+            pub fn $name(first: Expr, second: Expr, third: Expr) -> Expr {
+                Expr::ternary(TernaryOp::$op, first, second, third)
+            }
+        )* }
+    };
+}
+
+vyre_spec::unary_ops!(unary_builders);
+vyre_spec::binary_ops!(binary_builders);
+vyre_spec::ternary_ops!(ternary_builders);

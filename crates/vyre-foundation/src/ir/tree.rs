@@ -1,0 +1,213 @@
+//! Everything that must work on trees of any depth: drop, clone, compare and walk keep their own stack instead of recursing.
+
+use super::expr::{Child, Expr};
+use super::node::{Body, Node};
+use crate::wire;
+
+/// Where in a program something is: the number of a statement or expression in the walk of [`Walk`], from 0.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Place(pub u32);
+
+/// One stop of a walk.
+#[derive(Clone, Copy)]
+pub enum Item<'a> {
+    /// A statement.
+    Node(&'a Node),
+    /// An expression.
+    Expr(&'a Expr),
+}
+
+/// A walk over statements and expressions in source order: a statement comes before its expressions, those before its bodies, and
+/// an expression before its operands. Gives each item with its depth, counted from 1.
+pub struct Walk<'a> {
+    stack: Vec<(Item<'a>, u32)>,
+}
+
+impl<'a> Walk<'a> {
+    /// A walk over a body.
+    #[must_use]
+    pub fn body(nodes: &'a [Node]) -> Self {
+        Walk { stack: nodes.iter().rev().map(|node| (Item::Node(node), 1)).collect() }
+    }
+
+    /// A walk over one expression.
+    #[must_use]
+    pub fn expr(expr: &'a Expr) -> Self {
+        Walk { stack: vec![(Item::Expr(expr), 1)] }
+    }
+}
+
+impl<'a> Iterator for Walk<'a> {
+    type Item = (Item<'a>, u32);
+
+    fn next(&mut self) -> Option<(Item<'a>, u32)> {
+        let (item, depth) = self.stack.pop()?;
+        match item {
+            Item::Expr(expr) => self.stack.extend(expr.children().rev().map(|child| (Item::Expr(child), depth + 1))),
+            Item::Node(node) => {
+                let nodes = node.bodies().rev().flat_map(|body| body.iter().rev());
+                self.stack.extend(nodes.map(|node| (Item::Node(node), depth + 1)));
+                self.stack.extend(node.exprs().rev().map(|expr| (Item::Expr(expr), depth + 1)));
+            }
+        }
+        Some((item, depth))
+    }
+}
+
+/// Empties the expression below `root` so that dropping what is left touches one level only.
+pub(super) fn drop_expr(root: &mut Child) {
+    let mut pending = Vec::new();
+    take_inner(root, &mut pending);
+    while let Some(mut expr) = pending.pop() {
+        take_inner(&mut expr, &mut pending);
+    }
+}
+
+fn take_inner(expr: &mut Expr, pending: &mut Vec<Expr>) {
+    for child in expr.children_mut() {
+        if !child.is_leaf() {
+            pending.push(child.take());
+        }
+    }
+}
+
+/// Empties the bodies below `root` so that dropping what is left touches one level only.
+pub(super) fn drop_body(root: &mut Vec<Node>) {
+    let mut pending: Vec<Vec<Node>> = Vec::new();
+    let take = |nodes: &mut Vec<Node>, pending: &mut Vec<Vec<Node>>| {
+        for node in nodes {
+            for body in node.bodies_mut() {
+                if !body.is_empty() {
+                    pending.push(std::mem::take(body).into_inner());
+                }
+            }
+        }
+    };
+    take(root, &mut pending);
+    while let Some(mut nodes) = pending.pop() {
+        take(&mut nodes, &mut pending);
+    }
+}
+
+enum Step<T> {
+    Enter(T),
+    Exit(T),
+}
+
+pub(super) fn clone_expr(root: &Expr) -> Expr {
+    let mut steps = vec![Step::Enter(root)];
+    let mut done: Vec<Expr> = Vec::new();
+    while let Some(step) = steps.pop() {
+        match step {
+            Step::Enter(expr) if expr.is_leaf() => done.push(expr.with_children(Expr::clone)),
+            Step::Enter(expr) => {
+                steps.push(Step::Exit(expr));
+                steps.extend(expr.children().rev().map(Step::Enter));
+            }
+            Step::Exit(expr) => {
+                let mut children = done.split_off(done.len() - expr.children().count()).into_iter();
+                let next = |_| children.next().expect("as many clones as children");
+                done.push(expr.with_children(next));
+            }
+        }
+    }
+    done.pop().expect("the root was cloned")
+}
+
+pub(super) fn clone_body(root: &[Node]) -> Vec<Node> {
+    let mut steps: Vec<Step<&Node>> = root.iter().rev().map(Step::Enter).collect();
+    let mut done: Vec<Node> = Vec::with_capacity(root.len());
+    while let Some(step) = steps.pop() {
+        match step {
+            Step::Enter(node) => {
+                steps.push(Step::Exit(node));
+                let inner = node.bodies().rev().flat_map(|body| body.iter().rev());
+                steps.extend(inner.map(Step::Enter));
+            }
+            Step::Exit(node) => {
+                let mut clone = node.without_bodies();
+                let total: usize = node.bodies().map(|body| body.len()).sum();
+                let mut inner = done.split_off(done.len() - total).into_iter();
+                for (new, old) in clone.bodies_mut().zip(node.bodies()) {
+                    *new = inner.by_ref().take(old.len()).collect::<Body>();
+                }
+                done.push(clone);
+            }
+        }
+    }
+    done
+}
+
+/// Equal trees have equal encodings: floats are compared by their bits.
+pub(super) fn same_expr(a: &Expr, b: &Expr) -> bool {
+    wire::encode_expr(a) == wire::encode_expr(b)
+}
+
+/// See [`same_expr`].
+pub(super) fn same_body(a: &[Node], b: &[Node]) -> bool {
+    a.len() == b.len() && wire::encode_nodes(a) == wire::encode_nodes(b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::*;
+
+    const DEEP: usize = 1_000_000;
+
+    fn deep_expr() -> Expr {
+        (0..DEEP).fold(Expr::u32(1), |expr, i| match i % 4 {
+            0 => Expr::neg(expr),
+            1 => Expr::add(expr, Expr::u32(i as u32)),
+            2 => Expr::vector([Expr::u32(0), expr]),
+            _ => Expr::select(Expr::bool(true), expr, Expr::u32(2)),
+        })
+    }
+
+    fn deep_nodes() -> Vec<Node> {
+        (0..DEEP).fold(vec![Node::Return], |nodes, i| match i % 3 {
+            0 => vec![Node::if_then_else(Expr::bool(true), vec![Node::Return], nodes)],
+            1 => vec![Node::loop_for("i", Expr::u32(0), Expr::u32(1), nodes)],
+            _ => vec![Node::Break, Node::block(nodes)],
+        })
+    }
+
+    #[test]
+    fn expressions_a_million_deep_are_cloned_compared_and_dropped() {
+        let expr = deep_expr();
+        let copy = expr.clone();
+        assert!(expr == copy);
+        assert!(Expr::neg(copy) != expr);
+    }
+
+    #[test]
+    fn statements_a_million_deep_are_cloned_compared_and_dropped() {
+        let program = Program::wrapped(vec![], [1, 1, 1], deep_nodes());
+        let body = program.parts().body.clone();
+        let copy = Program::new(vec![], [1, 1, 1], body.into_inner());
+        assert_eq!(program.fingerprint(), copy.fingerprint());
+        assert!(program == copy);
+        assert!(program.walk().map(|(_, depth)| depth).max() > Some(DEEP as u32));
+        assert!(program.validated().is_err());
+        assert!(format!("{program}").len() < 1000);
+    }
+
+    #[test]
+    fn a_walk_visits_statements_before_their_expressions_before_their_bodies() {
+        let node = Node::if_then_else(
+            Expr::lt(Expr::var("a"), Expr::u32(1)),
+            vec![Node::store("x", Expr::u32(2), Expr::u32(3))],
+            vec![Node::Return],
+        );
+        let seen: Vec<String> = Walk::body(&[node])
+            .map(|(item, depth)| match item {
+                Item::Node(Node::If { .. }) => format!("{depth} if"),
+                Item::Node(node) => format!("{depth} {node}"),
+                Item::Expr(expr) => format!("{depth} {expr}"),
+            })
+            .collect();
+        assert_eq!(
+            seen,
+            ["1 if", "2 a < 1u", "3 a", "3 1u", "2 x[2u] = 3u", "3 2u", "3 3u", "2 return"]
+        );
+    }
+}

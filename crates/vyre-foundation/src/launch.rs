@@ -1,0 +1,341 @@
+//! One dispatch before it runs: how long every buffer is, how many workgroups there are, and whether the caller's bytes fit.
+//!
+//! Everything is counted here and nowhere else, so that every backend gives a program the same lengths and the same ids.
+
+use crate::diagnostic::{BufferPart, Diagnostic, Location, Report};
+use crate::ir::{Access, Program};
+use crate::kernel::{Buffer, Kernel};
+use crate::text::suggest::nearest;
+use std::collections::BTreeMap;
+use vyre_scalar::memory::{byte_length, element_count};
+use vyre_spec::ErrorCode;
+use vyre_spec::limits::MAX_WORKGROUP_INVOCATIONS;
+
+/// What a caller can say about a dispatch beside its inputs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LaunchConfig {
+    /// Workgroups along x, y and z.
+    pub grid: Option<[u32; 3]>,
+    /// Another workgroup size than the declared one, where the program cannot tell; see [`overridden_geometry`].
+    pub workgroup_override: Option<[u32; 3]>,
+    /// Lengths of outputs that declare none, by name.
+    pub output_counts: BTreeMap<String, u32>,
+    /// The bytes that all outputs may take together.
+    pub max_output_bytes: u64,
+}
+
+impl Default for LaunchConfig {
+    /// Nothing is said; outputs may take 1 GiB.
+    fn default() -> Self {
+        LaunchConfig { grid: None, workgroup_override: None, output_counts: BTreeMap::new(), max_output_bytes: 1 << 30 }
+    }
+}
+
+/// The shape of one dispatch.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Launch {
+    /// Invocations of one workgroup along x, y and z.
+    pub workgroup_size: [u32; 3],
+    /// Workgroups along x, y and z; a zero means that nothing runs.
+    pub grid: [u32; 3],
+    /// By buffer, in the order of declaration: elements that the kernel sees.
+    pub lengths: Vec<u32>,
+    /// By buffer, in the order of declaration: bytes, including a tail that is no whole element.
+    pub bytes: Vec<u64>,
+}
+
+impl Launch {
+    /// Invocations of the whole dispatch.
+    #[must_use]
+    pub fn invocations(&self) -> u64 {
+        self.grid.iter().zip(self.workgroup_size).map(|(groups, size)| u64::from(*groups) * u64::from(size)).product()
+    }
+}
+
+/// The shape of a dispatch of `program` with inputs of these byte lengths, in the order of the interface.
+///
+/// A tail of an input that is no whole element is kept and not seen by the kernel; callers that take bytes from people refuse it
+/// through [`check_inputs`].
+pub fn plan(program: &Program, input_bytes: &[u64], config: &LaunchConfig) -> Result<Launch, Report> {
+    let kernel = program.validated().map_err(Clone::clone)?.kernel();
+    let about = |mistakes| Report::about(program, mistakes);
+    let (lengths, bytes) = buffer_lengths(program, kernel, input_bytes, config).map_err(about)?;
+    let declared = geometry(kernel, &lengths, config).map_err(|mistake| about(vec![mistake]))?;
+    let (workgroup_size, grid) = match config.workgroup_override {
+        None => (kernel.workgroup_size, declared),
+        Some(size) => (
+            size,
+            overridden_geometry(kernel, declared, size).map_err(|mistake| about(vec![mistake]))?,
+        ),
+    };
+    Ok(Launch { workgroup_size, grid, lengths, bytes })
+}
+
+/// Refuses inputs that [`plan`] would accept and a person cannot have meant: bytes that are no whole elements.
+pub fn check_inputs(program: &Program, input_bytes: &[u64]) -> Result<(), Report> {
+    let kernel = program.validated().map_err(Clone::clone)?.kernel();
+    let mut mistakes = Vec::new();
+    for (i, bytes) in program.interface().inputs.iter().zip(input_bytes) {
+        let buffer = &kernel.buffers[*i];
+        let whole = element_count(&buffer.element, *bytes).and_then(|count| byte_length(&buffer.element, count));
+        if whole != Some(*bytes) {
+            let bits = buffer.element.bits().unwrap_or(8);
+            mistakes.push(
+                Diagnostic::new(
+                    ErrorCode::E0704,
+                    format!("`{}` got {bytes} bytes, which is no whole number of {} elements", buffer.name, buffer.element),
+                )
+                .at(Location::Buffer(*i as u32, BufferPart::Element))
+                .expected(format!("a multiple of {} bytes", bits.div_ceil(8)))
+                .found(format!("{bytes} bytes")),
+            );
+        }
+    }
+    if mistakes.is_empty() { Ok(()) } else { Err(Report::about(program, mistakes)) }
+}
+
+/// Puts inputs that come by name into the order of the interface; all that is missing, unknown or given twice is an error.
+pub fn inputs_by_name<'a>(program: &Program, named: &[(&str, &'a [u8])]) -> Result<Vec<&'a [u8]>, Report> {
+    let buffers = program.buffers();
+    let inputs = &program.interface().inputs;
+    let mut mistakes = Vec::new();
+    for (n, (name, _)) in named.iter().enumerate() {
+        match buffers.iter().position(|decl| decl.name == **name) {
+            Some(i) if !buffers[i].access.is_input() => mistakes.push(
+                Diagnostic::new(
+                    ErrorCode::E0702,
+                    format!("`{name}` is {}, which takes no bytes from the caller", buffers[i].access),
+                )
+                .at(Location::Buffer(i as u32, BufferPart::Whole))
+                .found(name)
+                .expected("a read, read_write or uniform buffer"),
+            ),
+            Some(_) if named[..n].iter().any(|(earlier, _)| earlier == name) => {
+                mistakes.push(Diagnostic::new(ErrorCode::E0715, format!("`{name}` is given twice")).found(name));
+            }
+            Some(_) => {}
+            None => {
+                let known: Vec<&str> = inputs.iter().map(|i| buffers[*i].name.as_str()).collect();
+                let diagnostic =
+                    Diagnostic::new(ErrorCode::E0702, format!("the program has no input `{name}`")).found(name);
+                mistakes.push(match (nearest(name, known.iter().copied()), known.as_slice()) {
+                    (Some(close), _) => diagnostic.expected(format!("one of {}", known.join(", "))).help(format!("did you mean `{close}`?")),
+                    (None, []) => diagnostic.help("it takes no inputs"),
+                    (None, known) => diagnostic.expected(format!("one of {}", known.join(", "))),
+                });
+            }
+        }
+    }
+    let mut ordered = Vec::new();
+    for i in inputs {
+        let decl = &buffers[*i];
+        match named.iter().find(|(name, _)| decl.name == **name) {
+            Some((_, bytes)) => ordered.push(*bytes),
+            None => mistakes.push(
+                Diagnostic::new(ErrorCode::E0701, format!("the input `{}` is missing", decl.name))
+                    .at(Location::Buffer(*i as u32, BufferPart::Whole))
+                    .expected(format!("bytes for a {} buffer of {}", decl.access, decl.element)),
+            ),
+        }
+    }
+    if mistakes.is_empty() { Ok(ordered) } else { Err(Report::about(program, mistakes)) }
+}
+
+/// Elements and bytes of every buffer, in the order of declaration.
+///
+/// A declared count is the length, and an input must have exactly that many elements. Without one, an input has as many as its
+/// bytes hold, and an output takes its length from `output_counts`, else from the longest input without a count.
+fn buffer_lengths(
+    program: &Program,
+    kernel: &Kernel,
+    input_bytes: &[u64],
+    config: &LaunchConfig,
+) -> Result<(Vec<u32>, Vec<u64>), Vec<Diagnostic>> {
+    let inputs = &program.interface().inputs;
+    if inputs.len() != input_bytes.len() {
+        let names: Vec<&str> = inputs.iter().map(|i| kernel.buffers[*i].name.as_str()).collect();
+        return Err(vec![
+            Diagnostic::new(
+                ErrorCode::E0701,
+                format!("the program takes {} inputs, found {}", inputs.len(), input_bytes.len()),
+            )
+            .expected(format!("{} inputs in the order of their bindings: {}", inputs.len(), names.join(", ")))
+            .found(input_bytes.len()),
+        ]);
+    }
+    let mut mistakes: Vec<Diagnostic> =
+        config.output_counts.keys().filter_map(|name| useless_count(kernel, name)).collect();
+    let given: BTreeMap<usize, u64> = inputs.iter().copied().zip(input_bytes.iter().copied()).collect();
+    let longest = inputs
+        .iter()
+        .filter(|i| kernel.buffers[**i].count.is_none())
+        .filter_map(|i| element_count(&kernel.buffers[*i].element, given[i]))
+        .max();
+    let mut lengths = Vec::new();
+    let mut bytes = Vec::new();
+    let mut output_bytes = 0u64;
+    for (i, buffer) in kernel.buffers.iter().enumerate() {
+        let location = Location::Buffer(i as u32, BufferPart::Whole);
+        let (length, size) = match (given.get(&i), buffer.count) {
+            (Some(size), Some(count)) => {
+                let needed = byte_length(&buffer.element, u64::from(count));
+                if needed != Some(*size) {
+                    mistakes.push(wrong_length(buffer, count, *size, i as u32));
+                }
+                (Some(u64::from(count)), *size)
+            }
+            (Some(size), None) => (element_count(&buffer.element, *size), *size),
+            (None, count) => {
+                let count = count.map(u64::from);
+                let asked = config.output_counts.get(buffer.name.as_str()).copied().map(u64::from);
+                let length = count.or(asked).or(longest);
+                if length.is_none() {
+                    mistakes.push(
+                        Diagnostic::new(
+                            ErrorCode::E0705,
+                            format!("the length of the output `{}` is not known", buffer.name),
+                        )
+                        .at(location)
+                        .help(format!(
+                            "say it in the launch (`--len {}=N`), or in the program: `{}[N]`",
+                            buffer.name, buffer.element
+                        )),
+                    );
+                }
+                (length, length.and_then(|length| byte_length(&buffer.element, length)).unwrap_or(0))
+            }
+        };
+        let length = u32::try_from(length.unwrap_or(0)).unwrap_or_else(|_| {
+            mistakes.push(
+                Diagnostic::new(ErrorCode::E0708, format!("`{}` has more elements than a u32 can count", buffer.name))
+                    .at(location)
+                    .found(format!("{size} bytes")),
+            );
+            0
+        });
+        if buffer.access == Access::Output {
+            output_bytes = output_bytes.saturating_add(size);
+        }
+        lengths.push(length);
+        bytes.push(size);
+    }
+    if output_bytes > config.max_output_bytes {
+        mistakes.push(
+            Diagnostic::new(ErrorCode::E0708, format!("the outputs take {output_bytes} bytes"))
+                .expected(format!("at most {} bytes", config.max_output_bytes))
+                .found(format!("{output_bytes} bytes"))
+                .help("raise the limit on output bytes, or ask for shorter outputs"),
+        );
+    }
+    if mistakes.is_empty() { Ok((lengths, bytes)) } else { Err(mistakes) }
+}
+
+/// The mistake in a length that no output takes.
+fn useless_count(kernel: &Kernel, name: &str) -> Option<Diagnostic> {
+    let open: Vec<&str> = kernel
+        .buffers
+        .iter()
+        .filter(|buffer| buffer.access == Access::Output && buffer.count.is_none())
+        .map(|buffer| buffer.name.as_str())
+        .collect();
+    if open.contains(&name) {
+        return None;
+    }
+    let diagnostic =
+        Diagnostic::new(ErrorCode::E0702, format!("`{name}` is no output whose length is open")).found(name);
+    Some(match open.as_slice() {
+        [] => diagnostic.help("every output of this program declares its count"),
+        open => diagnostic.expected(format!("one of {}", open.join(", "))),
+    })
+}
+
+fn wrong_length(buffer: &Buffer, count: u32, size: u64, i: u32) -> Diagnostic {
+    let needed = byte_length(&buffer.element, u64::from(count)).unwrap_or(u64::MAX);
+    let how = if size < needed { "too short" } else { "too long" };
+    Diagnostic::new(
+        ErrorCode::E0703,
+        format!("`{}` is {how}: it declares {count} elements of {}, which is {needed} bytes", buffer.name, buffer.element),
+    )
+    .at(Location::Buffer(i, BufferPart::Whole))
+    .expected(format!("{needed} bytes"))
+    .found(format!("{size} bytes"))
+}
+
+/// Workgroups along x, y and z for the declared workgroup size.
+///
+/// Without a grid, a 1-D program gets as many workgroups as cover the longest storage buffer it can write.
+fn geometry(kernel: &Kernel, lengths: &[u32], config: &LaunchConfig) -> Result<[u32; 3], Diagnostic> {
+    let size = kernel.workgroup_size;
+    let grid = match config.grid {
+        Some(grid) if grid.contains(&0) => {
+            return Err(Diagnostic::new(
+                ErrorCode::E0707,
+                format!("a grid of {} x {} x {} workgroups has none", grid[0], grid[1], grid[2]),
+            )
+            .expected("at least 1 workgroup along every axis")
+            .found(0));
+        }
+        Some(grid) => grid,
+        None if size[1] != 1 || size[2] != 1 => {
+            return Err(Diagnostic::new(
+                ErrorCode::E0706,
+                "the workgroup has more than one dimension, so the grid cannot be worked out from the buffers",
+            )
+            .at(Location::Workgroup)
+            .help("say how many workgroups to run along x, y and z (`--grid 4,4,1`)"));
+        }
+        None => {
+            let writable = kernel.buffers.iter().zip(lengths).filter(|(buffer, _)| buffer.access.is_output());
+            let longest = writable.map(|(_, length)| *length).max().unwrap_or(0);
+            [longest.div_ceil(size[0]), u32::from(longest > 0), u32::from(longest > 0)]
+        }
+    };
+    let axes = grid.iter().zip(size).map(|(groups, size)| u64::from(*groups) * u64::from(size));
+    let total = axes.clone().try_fold(1u64, |total, extent| total.checked_mul(extent));
+    if axes.clone().any(|extent| extent > u64::from(u32::MAX)) || total.is_none_or(|total| total > u64::from(u32::MAX)) {
+        return Err(Diagnostic::new(
+            ErrorCode::E0708,
+            format!("a grid of {} x {} x {} workgroups has too many invocations", grid[0], grid[1], grid[2]),
+        )
+        .expected(format!("at most {} invocations", u32::MAX))
+        .found(total.map_or("more than 18446744073709551615".to_string(), |total| total.to_string())));
+    }
+    Ok(grid)
+}
+
+/// The grid that gives the same invocations with another workgroup size.
+///
+/// Allowed only where the program cannot tell: no workgroup memory, no barrier, no subgroup operation, no local or workgroup id or
+/// count; and only where the new size divides the invocations along each axis.
+pub fn overridden_geometry(kernel: &Kernel, grid: [u32; 3], size: [u32; 3]) -> Result<[u32; 3], Diagnostic> {
+    let refuse = |message: String| Diagnostic::new(ErrorCode::E0711, message).at(Location::Workgroup);
+    let uses = kernel.uses;
+    let reasons = [
+        (uses.workgroup_memory, "it has workgroup memory"),
+        (uses.barrier || uses.grid_sync, "it has barriers"),
+        (uses.subgroup, "it uses subgroups"),
+        (uses.group_shape, "it reads local or workgroup ids or counts"),
+    ];
+    if let Some((_, reason)) = reasons.iter().find(|(applies, _)| *applies) {
+        return Err(refuse(format!("the workgroup size cannot be overridden: {reason}")));
+    }
+    let total = size.iter().try_fold(1u32, |total, extent| total.checked_mul(*extent));
+    if !total.is_some_and(|total| (1..=MAX_WORKGROUP_INVOCATIONS).contains(&total)) {
+        return Err(refuse(format!("a workgroup of {} x {} x {} invocations is not possible", size[0], size[1], size[2]))
+            .expected(format!("1 to {MAX_WORKGROUP_INVOCATIONS} invocations")));
+    }
+    let mut overridden = [0; 3];
+    for axis in 0..3 {
+        let invocations = u64::from(grid[axis]) * u64::from(kernel.workgroup_size[axis]);
+        if !invocations.is_multiple_of(u64::from(size[axis])) {
+            return Err(refuse(format!(
+                "a workgroup size of {} does not divide the {invocations} invocations along {}",
+                size[axis],
+                ["x", "y", "z"][axis]
+            ))
+            .expected("a size that keeps the total of invocations"));
+        }
+        overridden[axis] = (invocations / u64::from(size[axis])) as u32;
+    }
+    Ok(overridden)
+}

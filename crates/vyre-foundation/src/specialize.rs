@@ -1,0 +1,185 @@
+//! Specialization: values for a program's constants, put in before anything else looks at the program.
+//!
+//! The result has no constants left: in expressions they are literals, in sizes numbers, in element types types. It is an ordinary
+//! program and is validated like one.
+
+use crate::diagnostic::{Diagnostic, Location, Report};
+use crate::ir::{Body, DataType, Element, Expr, Literal, Name, Node, Parts, Program, Scalar, Size};
+use std::collections::BTreeMap;
+use std::fmt;
+use vyre_spec::ErrorCode;
+
+/// The value of a specialization constant.
+#[derive(Clone, PartialEq, Debug)]
+pub enum SpecValue {
+    /// A `u32`; the only kind that sizes and counts take.
+    U32(u32),
+    /// An `i32`.
+    I32(i32),
+    /// An `f32`, told apart by its bits.
+    F32(f32),
+    /// A `bool`.
+    Bool(bool),
+    /// An element type.
+    DType(DataType),
+}
+
+impl SpecValue {
+    /// The value as it stands in an expression; `None` for a type.
+    #[must_use]
+    pub fn literal(&self) -> Option<Literal> {
+        match self {
+            SpecValue::U32(value) => Some(Literal::U32(*value)),
+            SpecValue::I32(value) => Some(Literal::I32(*value)),
+            SpecValue::F32(value) => Some(Literal::F32((*value).into())),
+            SpecValue::Bool(value) => Some(Literal::Bool(*value)),
+            SpecValue::DType(_) => None,
+        }
+    }
+
+    /// The type as it stands in the declaration of a constant.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        self.literal().map_or("dtype", |literal| literal.scalar().name())
+    }
+
+    /// Reads a value of the same kind as this one, as `--const` takes it: `7`, `-1.5`, `true`, `f16`.
+    #[must_use]
+    pub fn parse_same_kind(&self, text: &str) -> Option<SpecValue> {
+        match self {
+            SpecValue::U32(_) => crate::text::parse_value(Scalar::U32, text).map(|bits| SpecValue::U32(bits as u32)),
+            SpecValue::I32(_) => {
+                crate::text::parse_value(Scalar::I32, text).map(|bits| SpecValue::I32(bits as u32 as i32))
+            }
+            SpecValue::F32(_) => {
+                crate::text::parse_value(Scalar::F32, text).map(|bits| SpecValue::F32(f32::from_bits(bits as u32)))
+            }
+            SpecValue::Bool(_) => crate::text::parse_value(Scalar::Bool, text).map(|bits| SpecValue::Bool(bits != 0)),
+            SpecValue::DType(_) => crate::text::parse_data_type(text).map(SpecValue::DType),
+        }
+    }
+}
+
+/// The spelling in the text form.
+impl fmt::Display for SpecValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SpecValue::U32(value) => value.fmt(f),
+            SpecValue::I32(value) => value.fmt(f),
+            SpecValue::F32(value) => Expr::f32(*value).fmt(f),
+            SpecValue::Bool(value) => value.fmt(f),
+            SpecValue::DType(data_type) => data_type.fmt(f),
+        }
+    }
+}
+
+/// The program with its constants replaced by `values`, and by their defaults where there is none.
+///
+/// A value for a name that is no constant, or of another type than the constant, is an error, as is a type that does not load as
+/// the default does.
+pub fn specialize<'a>(
+    program: &Program,
+    values: impl IntoIterator<Item = (&'a str, &'a SpecValue)>,
+) -> Result<Program, Report> {
+    let parts = program.parts();
+    let mut given: BTreeMap<&str, &SpecValue> = BTreeMap::new();
+    let mut mistakes = Vec::new();
+    for (name, value) in values {
+        let Some((n, decl)) = parts.consts.iter().enumerate().find(|(_, decl)| decl.name == name) else {
+            mistakes.push(unknown_constant(parts, name));
+            continue;
+        };
+        let location = Location::Const(n as u32);
+        if decl.default.kind() != value.kind() {
+            mistakes.push(
+                Diagnostic::new(ErrorCode::E0710, format!("`{}` needs a {}, found {value}", decl.name, decl.default.kind()))
+                    .at(location)
+                    .expected(decl.default.kind())
+                    .found(value.kind()),
+            );
+        } else if let (SpecValue::DType(old), SpecValue::DType(new)) = (&decl.default, value)
+            && old.value_type() != new.value_type()
+        {
+            let name_of = |ty: &DataType| ty.value_type().map_or("nothing".to_string(), |ty| ty.to_string());
+            mistakes.push(
+                Diagnostic::new(
+                    ErrorCode::E0413,
+                    format!("`{}` is {old}, which loads as {}; {new} loads as {}", decl.name, name_of(old), name_of(new)),
+                )
+                .at(location)
+                .expected(format!("a type that loads as {}", name_of(old)))
+                .found(new),
+            );
+        } else {
+            given.insert(name, value);
+        }
+    }
+    if !mistakes.is_empty() {
+        return Err(Report::about(program, mistakes));
+    }
+    if parts.consts.is_empty() {
+        return Ok(program.clone());
+    }
+    let values: BTreeMap<Name, SpecValue> = parts
+        .consts
+        .iter()
+        .map(|decl| {
+            let value = given.get(decl.name.as_str()).map_or(&decl.default, |value| value);
+            (decl.name.clone(), value.clone())
+        })
+        .collect();
+    Ok(substitute(program, &values))
+}
+
+fn unknown_constant(parts: &Parts, name: &str) -> Diagnostic {
+    let known: Vec<&str> = parts.consts.iter().map(|decl| decl.name.as_str()).collect();
+    let diagnostic =
+        Diagnostic::new(ErrorCode::E0709, format!("the program has no specialization constant `{name}`")).found(name);
+    match known.as_slice() {
+        [] => diagnostic.help("it declares no constants"),
+        names => diagnostic.expected(format!("one of {}", names.join(", "))),
+    }
+}
+
+fn substitute(program: &Program, values: &BTreeMap<Name, SpecValue>) -> Program {
+    let mut parts = program.parts().clone();
+    parts.consts.clear();
+    let resize = |size: &mut Size| {
+        if let Size::Const(name) = size
+            && let Some(SpecValue::U32(value)) = values.get(name)
+        {
+            *size = Size::Lit(*value);
+        }
+    };
+    parts.workgroup.iter_mut().for_each(&resize);
+    for buffer in &mut parts.buffers {
+        buffer.count.iter_mut().for_each(&resize);
+        if let Element::Const(name) = &buffer.element
+            && let Some(SpecValue::DType(data_type)) = values.get(name)
+        {
+            buffer.element = Element::Type(data_type.clone());
+        }
+    }
+    substitute_body(&mut parts.body, values);
+    Program::with_source(parts, program.source().cloned())
+}
+
+/// Keeps its own stacks: the program may not be validated yet, so its depth is not bounded.
+fn substitute_body(body: &mut Body, values: &BTreeMap<Name, SpecValue>) {
+    let mut nodes: Vec<&mut Node> = body.iter_mut().collect();
+    while let Some(node) = nodes.pop() {
+        {
+            let mut exprs: Vec<&mut Expr> = node.exprs_mut().collect();
+            while let Some(expr) = exprs.pop() {
+                if let Expr::Var(name) = expr {
+                    if let Some(literal) = values.get(name).and_then(SpecValue::literal) {
+                        *expr = Expr::Lit(literal);
+                    }
+                } else {
+                    exprs.extend(expr.children_mut().map(|child| &mut **child));
+                }
+            }
+        }
+        nodes.extend(node.bodies_mut().flat_map(|body| body.iter_mut()));
+    }
+}

@@ -1,0 +1,326 @@
+//! Text to tokens.
+//!
+//! Any text gives tokens: what is no token becomes [`Kind::Bad`] after one diagnostic for each run of such characters. Comments are
+//! kept beside the tokens, for the formatter. The operators are those of the op tables.
+
+use super::number::{self, BadNumber, Number};
+use crate::diagnostic::{Diagnostic, Fix, Location, Span};
+use std::sync::LazyLock;
+use vyre_spec::{BinaryOp, ErrorCode, Spelling, UnaryOp};
+
+/// What a token is.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Kind {
+    /// Letters, digits and `_`; keywords too.
+    Word,
+    /// A name in backticks, without them.
+    Quoted(String),
+    /// A string, without its quotes.
+    String(String),
+    /// A number.
+    Number(Number),
+    /// An operator or a bracket.
+    Punct(&'static str),
+    /// Something that was reported already.
+    Bad,
+    /// The end of the text.
+    End,
+}
+
+/// A token and where it is.
+#[derive(Clone, Debug)]
+pub(super) struct Token {
+    pub(super) kind: Kind,
+    pub(super) span: Span,
+    /// Whether a line ends between the token before and this one.
+    pub(super) newline_before: bool,
+}
+
+/// A comment, from `//` to the end of its line.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Comment {
+    pub(super) span: Span,
+    /// The number of the token that follows.
+    pub(super) next: usize,
+    /// Whether nothing but space is before it on its line.
+    pub(super) own_line: bool,
+}
+
+/// A text in tokens; the last is [`Kind::End`].
+pub(super) struct Lexed {
+    pub(super) tokens: Vec<Token>,
+    pub(super) comments: Vec<Comment>,
+    pub(super) mistakes: Vec<Diagnostic>,
+}
+
+/// After so many mistakes the rest of a text is most likely not a program at all.
+pub(super) const MAX_MISTAKES: usize = 32;
+
+/// Everything that is not a word, a quote or a number, the longest first.
+static PUNCTUATION: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
+    let spellings = BinaryOp::ALL.iter().map(|op| op.info().spelling).chain(UnaryOp::ALL.iter().map(|op| op.info().spelling));
+    let operators = spellings.filter_map(|spelling| match spelling {
+        Spelling::Prefix(token) | Spelling::Infix(token, _) => Some(token),
+        Spelling::Call => None,
+    });
+    let mut all: Vec<&str> = ["{", "}", "(", ")", "[", "]", ",", ":", ";", "=", "@", ".", ".."].into_iter().chain(operators).collect();
+    all.sort_by_key(|token| (std::cmp::Reverse(token.len()), *token));
+    all.dedup();
+    all
+});
+
+/// Whether `text` can be written as a name without quotes, keywords aside.
+pub(super) fn is_word(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && text.bytes().all(is_word_byte)
+}
+
+fn is_word_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
+}
+
+/// The text must be shorter than 4 GiB.
+pub(super) fn lex(text: &str) -> Lexed {
+    let mut lexer = Lexer { text, at: 0, out: Lexed { tokens: Vec::new(), comments: Vec::new(), mistakes: Vec::new() } };
+    lexer.run();
+    lexer.out
+}
+
+struct Lexer<'a> {
+    text: &'a str,
+    at: usize,
+    out: Lexed,
+}
+
+impl Lexer<'_> {
+    fn run(&mut self) {
+        let bytes = self.text.as_bytes();
+        let mut newline = true;
+        if self.text.starts_with('\u{FEFF}') {
+            self.at = '\u{FEFF}'.len_utf8();
+        }
+        while self.at < bytes.len() {
+            let start = self.at;
+            let kind = match bytes[start] {
+                b'\n' => {
+                    newline = true;
+                    self.at += 1;
+                    continue;
+                }
+                b' ' | b'\t' | b'\r' => {
+                    self.at += 1;
+                    continue;
+                }
+                b'/' if bytes[start..].starts_with(b"//") => {
+                    let line = self.text[start..].split('\n').next().unwrap_or_default();
+                    let span = span(start, start + line.trim_end().len());
+                    self.out.comments.push(Comment { span, next: self.out.tokens.len(), own_line: newline });
+                    self.at += line.len();
+                    continue;
+                }
+                b'`' => Kind::Quoted(self.quoted('`')),
+                b'"' => Kind::String(self.quoted('"')),
+                byte if byte.is_ascii_digit() => self.number(),
+                byte if is_word_byte(byte) => {
+                    self.at += bytes[start..].iter().take_while(|byte| is_word_byte(**byte)).count();
+                    Kind::Word
+                }
+                _ => match PUNCTUATION.iter().find(|token| self.text[start..].starts_with(**token)) {
+                    Some(token) => {
+                        self.at += token.len();
+                        Kind::Punct(token)
+                    }
+                    None => self.bad(),
+                },
+            };
+            self.out.tokens.push(Token { kind, span: span(start, self.at), newline_before: newline });
+            newline = false;
+        }
+        self.out.tokens.push(Token { kind: Kind::End, span: span(self.at, self.at), newline_before: newline });
+    }
+
+    fn mistake(&mut self, diagnostic: Diagnostic, start: usize, end: usize) {
+        if self.out.mistakes.len() < MAX_MISTAKES {
+            self.out.mistakes.push(diagnostic.at(Location::Text(span(start, end))));
+        }
+    }
+
+    /// A run of characters that begin no token; the first is one.
+    fn bad(&mut self) -> Kind {
+        let start = self.at;
+        let begins_nothing = |c: &char| {
+            !c.is_ascii_alphanumeric() && !"_`\" \t\r\n".contains(*c) && !PUNCTUATION.iter().any(|token| token.starts_with(*c))
+        };
+        let run = self.text[start..].chars().take_while(begins_nothing);
+        // Comments begin with a character that division has, so the run is never empty.
+        self.at += run.map(char::len_utf8).sum::<usize>().max(1);
+        let first = self.text[start..].chars().next().unwrap_or_default();
+        let shown = if first.is_whitespace() || first.is_control() {
+            format!("the character U+{:04X}", u32::from(first))
+        } else {
+            format!("`{first}`")
+        };
+        let diagnostic = Diagnostic::new(ErrorCode::E0101, format!("{shown} begins no token"));
+        let diagnostic = match first {
+            '\'' => diagnostic.help("names that are not plain words are written in backticks"),
+            '\u{A0}' | '\u{3000}' | '\u{2000}'..='\u{200F}' | '\u{FEFF}' => diagnostic
+                .fix("use a plain space", Fix::Replace(Location::Text(span(start, start + first.len_utf8())), " ".into())),
+            _ if first.is_alphabetic() => {
+                diagnostic.help("words are made of a-z, A-Z, 0-9 and _; other names are written in backticks")
+            }
+            _ => diagnostic,
+        };
+        self.mistake(diagnostic, start, self.at);
+        Kind::Bad
+    }
+
+    fn number(&mut self) -> Kind {
+        let start = self.at;
+        let (length, result) = number::scan(&self.text[start..]);
+        self.at += length;
+        match result {
+            Ok(number) => Kind::Number(number),
+            Err(bad) => {
+                let diagnostic = match bad {
+                    BadNumber::Malformed(text, help) => {
+                        Diagnostic::new(ErrorCode::E0103, format!("`{text}` is no number")).help(help)
+                    }
+                    BadNumber::Overflow(scalar) => {
+                        let infinity = format!("inf{}", number::suffix_of(scalar));
+                        Diagnostic::new(ErrorCode::E0303, format!("the number is above the largest {scalar}"))
+                            .fix("for infinity write", Fix::Replace(Location::Text(span(start, self.at)), infinity))
+                    }
+                };
+                self.mistake(diagnostic, start, self.at);
+                Kind::Number(Number::Int(Some(0), None))
+            }
+        }
+    }
+
+    /// The text between quotes, escapes resolved. It ends on its line, at the latest where the line does.
+    fn quoted(&mut self, quote: char) -> String {
+        let start = self.at;
+        let mut value = String::new();
+        self.at += 1;
+        loop {
+            let at = self.at;
+            let mut rest = self.text[at..].chars();
+            let Some(c) = rest.next().filter(|c| *c != '\n') else {
+                let what = if quote == '"' { "string" } else { "name" };
+                let end = at - usize::from(self.text[..at].ends_with('\r'));
+                self.mistake(
+                    Diagnostic::new(ErrorCode::E0102, format!("the quoted {what} does not end on its line"))
+                        .fix(format!("end it with `{quote}`"), Fix::InsertAfter(Location::Text(span(start, end)), quote.into())),
+                    start,
+                    end,
+                );
+                return value;
+            };
+            self.at += c.len_utf8();
+            if c == quote {
+                return value;
+            }
+            if c != '\\' {
+                value.push(c);
+                continue;
+            }
+            let escape = rest.next().filter(|c| *c != '\n');
+            self.at += escape.map_or(0, char::len_utf8);
+            let resolved = match escape {
+                Some('n') => Some('\n'),
+                Some('t') => Some('\t'),
+                Some('r') => Some('\r'),
+                Some(c @ ('\\' | '`' | '"')) => Some(c),
+                Some('u') => self.unicode_escape(),
+                Some(_) | None => None,
+            };
+            match resolved {
+                Some(c) => value.push(c),
+                None => self.mistake(
+                    Diagnostic::new(ErrorCode::E0102, "an unknown escape")
+                        .help("the escapes are \\\\ \\` \\\" \\n \\t \\r and \\u{…} with up to six hex digits"),
+                    at,
+                    self.at,
+                ),
+            }
+        }
+    }
+
+    /// The character of `{…}` after `\u`; what is no such thing is left unread.
+    fn unicode_escape(&mut self) -> Option<char> {
+        let digits = self.text[self.at..].strip_prefix('{')?;
+        let length = digits.bytes().take(7).position(|byte| byte == b'}')?;
+        let digits = digits.get(..length).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
+        let c = char::from_u32(u32::from_str_radix(digits, 16).ok()?)?;
+        self.at += length + 2;
+        Some(c)
+    }
+}
+
+/// Offsets of a text that is shorter than 4 GiB.
+pub(super) fn span(start: usize, end: usize) -> Span {
+    Span { start: start as u32, end: end as u32 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kinds(text: &str) -> Vec<Kind> {
+        let lexed = lex(text);
+        assert!(lexed.mistakes.is_empty(), "{text}: {:?}", lexed.mistakes);
+        lexed.tokens.into_iter().map(|token| token.kind).collect()
+    }
+
+    fn codes(text: &str) -> Vec<ErrorCode> {
+        lex(text).mistakes.iter().map(|mistake| mistake.code).collect()
+    }
+
+    #[test]
+    fn the_longest_operator_wins() {
+        let expected = ["<<", "<=", "<", "..", ".", "&&", "&", "!=", "!", "==", "="].map(Kind::Punct);
+        assert_eq!(kinds("<<<=<...&&&!=!==="), [&expected[..], &[Kind::End]].concat());
+    }
+
+    #[test]
+    fn comments_and_line_ends_are_kept_beside_the_tokens() {
+        let lexed = lex("a // one \r\n  // two\r\nb c");
+        let newlines: Vec<bool> = lexed.tokens.iter().map(|token| token.newline_before).collect();
+        assert_eq!(newlines, [true, true, false, false]);
+        let comments: Vec<_> = lexed.comments.iter().map(|c| (c.span.start, c.span.end, c.next, c.own_line)).collect();
+        assert_eq!(comments, [(2, 8, 1, false), (13, 19, 1, true)]);
+    }
+
+    #[test]
+    fn quotes_and_escapes() {
+        let text = "`a b` \"x\\\"\\n\\u{1F600}\\`\" `` `\\u{0}`";
+        let expected = [
+            Kind::Quoted("a b".into()),
+            Kind::String("x\"\n\u{1F600}`".into()),
+            Kind::Quoted(String::new()),
+            Kind::Quoted("\0".into()),
+            Kind::End,
+        ];
+        assert_eq!(kinds(text), expected);
+        assert_eq!(codes("`abc\nx"), [ErrorCode::E0102]);
+        assert_eq!(codes("\"abc"), [ErrorCode::E0102]);
+        assert_eq!(codes("`\\"), [ErrorCode::E0102, ErrorCode::E0102]);
+        for escape in ["\\q", "\\u", "\\u{", "\\u{}", "\\u{110000}", "\\u{d800}", "\\u{0000001}", "\\u{+1}", "\\u{é}"] {
+            assert_eq!(codes(&format!("`{escape}`")), [ErrorCode::E0102], "{escape}");
+        }
+    }
+
+    #[test]
+    fn one_mistake_for_a_run_of_foreign_characters() {
+        let lexed = lex("a = é§$%&b");
+        assert_eq!(lexed.mistakes.len(), 1);
+        let kinds: Vec<Kind> = lexed.tokens.into_iter().map(|token| token.kind).collect();
+        let expected = [Kind::Word, Kind::Punct("="), Kind::Bad, Kind::Punct("%"), Kind::Punct("&"), Kind::Word, Kind::End];
+        assert_eq!(kinds, expected);
+        assert_eq!(lex(&"§ ".repeat(10_000)).mistakes.len(), MAX_MISTAKES);
+        assert_eq!(kinds_of_bom(), [Kind::Word, Kind::End]);
+    }
+
+    fn kinds_of_bom() -> Vec<Kind> {
+        kinds("\u{FEFF}a")
+    }
+}

@@ -1,0 +1,71 @@
+//! The name that was probably meant.
+
+/// Longer names are not compared: the cost is the product of both lengths, and nobody mistypes so much text.
+const MAX_COMPARED: usize = 64;
+
+/// The candidate that `name` is most likely a typing error for: the first of those with the fewest edits (a character added, left
+/// out, replaced, or two swapped), if that is at most a third of the name. Case does not count.
+pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let name: Vec<char> = fold(name)?;
+    let mut best = None;
+    let mut limit = (name.len() / 3).max(1);
+    for candidate in candidates {
+        let Some(other) = fold(candidate) else { continue };
+        if other.is_empty() || name.len().abs_diff(other.len()) > limit {
+            continue;
+        }
+        let distance = distance(&name, &other);
+        // A name of one or two characters is one edit from every other such name.
+        let close = distance <= limit && distance < name.len().max(other.len());
+        if close && best.is_none_or(|(least, _)| distance < least) {
+            best = Some((distance, candidate));
+            limit = distance;
+        }
+    }
+    best.map(|(_, candidate)| candidate)
+}
+
+fn fold(name: &str) -> Option<Vec<char>> {
+    (name.len() <= MAX_COMPARED).then(|| name.chars().map(|c| c.to_ascii_lowercase()).collect())
+}
+
+/// Edits from one to the other; a swap of neighbours counts as one.
+fn distance(a: &[char], b: &[char]) -> usize {
+    let mut before: Vec<usize> = vec![0; b.len() + 1];
+    let mut above: Vec<usize> = (0..=b.len()).collect();
+    for i in 1..=a.len() {
+        let mut row = vec![i; b.len() + 1];
+        for j in 1..=b.len() {
+            let replaced = above[j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            row[j] = replaced.min(above[j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                row[j] = row[j].min(before[j - 2] + 1);
+            }
+        }
+        before = std::mem::replace(&mut above, row);
+    }
+    above[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::nearest;
+
+    #[test]
+    fn close_names_are_found_and_far_ones_are_not() {
+        let names = ["input", "output", "scale", "i", "x"];
+        assert_eq!(nearest("outptu", names), Some("output"));
+        assert_eq!(nearest("Scale", names), Some("scale"));
+        assert_eq!(nearest("inptus", names), Some("input"));
+        assert_eq!(nearest("weights", names), None);
+        assert_eq!(nearest("j", names), None);
+        assert_eq!(nearest("", names), None);
+        assert_eq!(nearest(&"a".repeat(1000), [&*"a".repeat(1001)]), None);
+    }
+
+    #[test]
+    fn the_first_of_the_closest_wins() {
+        assert_eq!(nearest("mam", ["map", "max", "min"]), Some("map"));
+        assert_eq!(nearest("max_", ["map", "max", "min"]), Some("max"));
+    }
+}

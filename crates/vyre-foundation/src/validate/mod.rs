@@ -1,0 +1,175 @@
+//! The rules of the language, and the proof that a program keeps them.
+//!
+//! All mistakes of a program are reported in one run. An expression whose type cannot be known because of one mistake is not
+//! reported again where it is used. The rules, with the code each breaks:
+//!
+//! Shape
+//!  1. Statements and expressions nest at most 256 deep (E0507).
+//!
+//! Names
+//!  2. Buffers, constants and variables have different names wherever both can be seen (E0202).
+//!  3. A variable is declared before it is used, in the same or an enclosing scope (E0201); the same holds for buffers (E0204).
+//!  4. A buffer is indexed, measured or used by an atomic, never read as a value, and a value is never indexed (E0206).
+//!  5. Only variables that a `let` or a result declared are assigned to (E0203).
+//!
+//! Types
+//!  6. Operands have the types of the op's table row: one type where the row says T (E0301), among those it ranges over (E0302).
+//!  7. Conditions are bool (E0305), indices (E0306) and loop bounds (E0307) u32.
+//!  8. A stored value has the buffer's value type (E0304), an assigned value the variable's type (E0310).
+//!  9. A cast goes from scalar to scalar and not from float to bool (E0308); a bitcast keeps the width and is not for bool (E0309).
+//! 10. A vector has 2 to 4 components of one type: u32, i32 or f32 (E0311); a component that is taken exists (E0312).
+//! 11. Atomic and subgroup ops get as many operands as their row has (E0313), and an op without a value declares no variable (E0314).
+//!
+//! Buffers and limits
+//! 12. Storage and uniform buffers have a binding (E0402) of their own (E0401); workgroup buffers have none (E0403).
+//! 13. Element types are ones that kernels can use (E0404); those that can only be loaded are not in buffers that are written (E0409).
+//! 14. A workgroup buffer has a count of at least 1 (E0405), all of them fit in 32 KiB (E0406), each buffer fits in 4 GiB (E0416).
+//! 15. A workgroup has 1 to 1024 invocations (E0407).
+//! 16. Sizes and counts name u32 constants, element types name type constants, and a type constant stands nowhere else (E0412).
+//! 17. Stores go to buffers that can be written (E0408), atomics to u32 or i32 buffers that can be written (E0410).
+//! 18. A declared subgroup size is 4, 8, 16 or 32 and divides the workgroup (E0414); subgroup ops and ids need one (E0415).
+//!
+//! Control
+//! 19. `break` and `continue` stand in a loop (E0505).
+//! 20. A barrier orders something (E0504).
+//! 21. A grid barrier stands at the top level, inside blocks and regions only (E0503).
+//! 22. Barriers (E0501) and subgroup ops (E0502) are reached uniformly.
+//! 23. A loop that synchronises is left, and its rounds are cut short, uniformly (E0506).
+//! 24. The lane of a broadcast is uniform (E0508).
+
+mod resolve;
+mod uniformity;
+
+use crate::determinism::{self, Determinism};
+use crate::diagnostic::{BufferPart, Diagnostic, Location, Report};
+use crate::ir::{Access, Place, Program};
+use crate::kernel::Kernel;
+use vyre_spec::ErrorCode;
+use vyre_spec::limits::{MAX_NESTING, portable};
+
+/// The proof that a program keeps all rules, with what was found out on the way. Only [`Program::validated`] makes one.
+#[derive(Debug)]
+pub struct Validated {
+    kernel: Kernel,
+    determinism: Determinism,
+}
+
+impl Validated {
+    /// The resolved program.
+    #[must_use]
+    pub fn kernel(&self) -> &Kernel {
+        &self.kernel
+    }
+
+    /// Whether the program's bytes are the same under every schedule, as far as can be told without running it.
+    #[must_use]
+    pub fn determinism(&self) -> &Determinism {
+        &self.determinism
+    }
+}
+
+impl Program {
+    /// Whether the program's bytes are the same on every backend and under every schedule, as far as can be told without running
+    /// it; see [`crate::determinism`]. An invalid program has no bytes to speak of, and the report says why.
+    pub fn determinism(&self) -> Result<&Determinism, &Report> {
+        self.validated().map(Validated::determinism)
+    }
+}
+
+/// Checks every rule.
+pub(crate) fn validate(program: &Program) -> Result<Validated, Report> {
+    if let Some(mistake) = nested_too_deep(program) {
+        return Err(Report::about(program, vec![mistake]));
+    }
+    let (mut kernel, mut mistakes) = resolve::resolve(program);
+    uniformity::check(&mut kernel, &mut mistakes);
+    if mistakes.is_empty() {
+        let determinism = determinism::of_kernel(&kernel);
+        Ok(Validated { kernel, determinism })
+    } else {
+        Err(Report::about(program, mistakes))
+    }
+}
+
+/// Rule 1, without recursion; every later step may then recurse.
+fn nested_too_deep(program: &Program) -> Option<Diagnostic> {
+    let (place, _) = program.walk().enumerate().find(|(_, (_, depth))| *depth > MAX_NESTING)?;
+    Some(
+        Diagnostic::new(ErrorCode::E0507, format!("the program is nested more than {MAX_NESTING} deep"))
+            .at(Location::Tree(Place(place as u32)))
+            .help("give parts of the expression names with `let`, or split the statement"),
+    )
+}
+
+/// What of a valid program is above what the smallest devices in wide use offer.
+#[must_use]
+pub fn portable_warnings(program: &Program, validated: &Validated) -> Vec<Diagnostic> {
+    let kernel = validated.kernel();
+    let warn = |message: String, location: Location| Diagnostic::new(ErrorCode::W0401, message).at(location);
+    let mut warnings = Vec::new();
+    let invocations = kernel.workgroup_invocations();
+    if invocations > portable::WORKGROUP_INVOCATIONS {
+        warnings.push(
+            warn(
+                format!(
+                    "a workgroup of {invocations} invocations; small devices have at most {}",
+                    portable::WORKGROUP_INVOCATIONS
+                ),
+                Location::Workgroup,
+            )
+            .expected(format!("at most {}", portable::WORKGROUP_INVOCATIONS))
+            .found(invocations),
+        );
+    }
+    let bytes = resolve::workgroup_bytes(kernel);
+    if bytes > portable::WORKGROUP_BYTES {
+        let first = program.interface().workgroup.first().copied().unwrap_or(0);
+        warnings.push(
+            warn(
+                format!("{bytes} bytes of workgroup memory; small devices have at most {}", portable::WORKGROUP_BYTES),
+                Location::Buffer(first as u32, BufferPart::Whole),
+            )
+            .expected(format!("at most {}", portable::WORKGROUP_BYTES))
+            .found(bytes),
+        );
+    }
+    let storage: Vec<usize> = (0..kernel.buffers.len())
+        .filter(|i| match kernel.buffers[*i].access {
+            Access::Read | Access::ReadWrite | Access::Output => true,
+            Access::Uniform | Access::Workgroup => false,
+        })
+        .collect();
+    if let Some(extra) = storage.get(portable::STORAGE_BUFFERS) {
+        warnings.push(
+            warn(
+                format!(
+                    "{} storage buffers; small devices have at most {}",
+                    storage.len(),
+                    portable::STORAGE_BUFFERS
+                ),
+                Location::Buffer(*extra as u32, BufferPart::Whole),
+            )
+            .expected(format!("at most {}", portable::STORAGE_BUFFERS))
+            .found(storage.len()),
+        );
+    }
+    for i in storage {
+        let buffer = &kernel.buffers[i];
+        let bytes = buffer.count.and_then(|count| vyre_scalar::memory::byte_length(&buffer.element, u64::from(count)));
+        if let Some(bytes) = bytes.filter(|bytes| *bytes > portable::STORAGE_BYTES) {
+            warnings.push(
+                warn(
+                    format!(
+                        "`{}` takes {bytes} bytes; small devices bind at most {}",
+                        buffer.name,
+                        portable::STORAGE_BYTES
+                    ),
+                    Location::Buffer(i as u32, BufferPart::Count),
+                )
+                .expected(format!("at most {}", portable::STORAGE_BYTES))
+                .found(bytes),
+            );
+        }
+    }
+    warnings
+}

@@ -1,0 +1,1111 @@
+//! Names, types, declarations and structure (rules 2 to 21), and the resolved kernel.
+//!
+//! One walk in source order, counting places exactly as [`crate::ir::Walk`] does. Where a mistake leaves a name or type unknown the
+//! kernel gets a stand-in that is uniform and of no type, so that the walk and the uniformity check after it can go on and find the
+//! other mistakes.
+
+use crate::diagnostic::{BufferPart, Diagnostic, Fix, Location};
+use crate::ir::{
+    Access, Axis, Body, BufferDecl, Builtin, DataType, Element, Expr, Literal, Name, Node, OpId, Parts, Place, Program, Size, SpecValue,
+};
+use crate::kernel::{Buffer, BufferId, ExprId, ExprKind, Kernel, Stmt, StmtKind, TypedExpr, Uses, Var, VarId};
+use crate::memory_model::MemoryOrdering;
+use crate::text::suggest::nearest;
+use std::collections::HashMap;
+use vyre_scalar::memory::byte_length;
+use vyre_spec::limits::{MAX_WORKGROUP_BYTES, MAX_WORKGROUP_INVOCATIONS, SUBGROUP_SIZES};
+use vyre_spec::{ErrorCode, OpInfo, Operand, Scalar, Storage, TypeSet, ValueType};
+
+/// What a name stands for.
+#[derive(Clone, Copy)]
+enum Meaning {
+    Buffer(BufferId),
+    Const(u32),
+    Var(VarId),
+    Counter(VarId),
+}
+
+struct Binding {
+    meaning: Meaning,
+    declared: Location,
+}
+
+/// A checked expression: its number and its type, unless a mistake hides it.
+#[derive(Clone, Copy)]
+struct Typed {
+    id: ExprId,
+    ty: Option<ValueType>,
+    place: Place,
+    /// Whether it is written out as a number.
+    literal: bool,
+}
+
+struct Resolver<'a> {
+    parts: &'a Parts,
+    kernel: Kernel,
+    mistakes: Vec<Diagnostic>,
+    names: HashMap<Name, Binding>,
+    /// Names that some scope declared which has ended, for better advice.
+    gone: HashMap<Name, Location>,
+    /// Names declared in the open scopes, innermost last; see `scope`.
+    declared: Vec<Name>,
+    /// By variable: whether its type is known.
+    typed: Vec<bool>,
+    next_place: u32,
+    loops: u32,
+    /// How many `if`s and loops are around the current statement.
+    control: u32,
+}
+
+/// The kernel and every mistake against rules 2 to 21.
+pub(super) fn resolve(program: &Program) -> (Kernel, Vec<Diagnostic>) {
+    let parts = program.parts();
+    let mut resolver = Resolver {
+        parts,
+        kernel: Kernel {
+            buffers: Vec::new(),
+            vars: Vec::new(),
+            exprs: Vec::new(),
+            body: Vec::new(),
+            workgroup_size: program.workgroup_size(),
+            floats: parts.floats,
+            subgroup: parts.subgroup,
+            uses: Uses::default(),
+        },
+        mistakes: Vec::new(),
+        names: HashMap::new(),
+        gone: HashMap::new(),
+        declared: Vec::new(),
+        typed: Vec::new(),
+        next_place: 0,
+        loops: 0,
+        control: 0,
+    };
+    resolver.constants();
+    resolver.buffers();
+    resolver.workgroup();
+    resolver.subgroup();
+    resolver.kernel.body = resolver.scope(&parts.body);
+    debug_assert_eq!(resolver.next_place as usize, program.walk().count(), "places are counted as Walk counts them");
+    (resolver.kernel, resolver.mistakes)
+}
+
+/// Bytes of workgroup memory, each buffer rounded up to 16.
+pub(super) fn workgroup_bytes(kernel: &Kernel) -> u64 {
+    let buffers = kernel.buffers.iter().filter(|buffer| buffer.access == Access::Workgroup);
+    buffers
+        .filter_map(|buffer| byte_length(&buffer.element, u64::from(buffer.count?)))
+        .fold(0, |sum, bytes| sum.saturating_add(bytes.next_multiple_of(16)))
+}
+
+impl Resolver<'_> {
+    fn mistake(&mut self, diagnostic: Diagnostic) {
+        self.mistakes.push(diagnostic);
+    }
+
+    fn declare(&mut self, name: &Name, meaning: Meaning, declared: Location) {
+        if let Some(earlier) = self.names.get(name) {
+            let what = match earlier.meaning {
+                Meaning::Buffer(_) => "a buffer",
+                Meaning::Const(_) => "a constant",
+                Meaning::Var(_) => "a variable",
+                Meaning::Counter(_) => "a loop counter",
+            };
+            let related = earlier.declared;
+            self.mistake(
+                Diagnostic::new(ErrorCode::E0202, format!("{name} is already the name of {what}"))
+                    .at(declared)
+                    .related(related, "declared here")
+                    .help("names do not shadow each other; choose another, or assign without `let`"),
+            );
+            return;
+        }
+        self.names.insert(name.clone(), Binding { meaning, declared });
+        self.declared.push(name.clone());
+    }
+
+    // Declarations.
+
+    fn constants(&mut self) {
+        for (n, decl) in self.parts.consts.iter().enumerate() {
+            let location = Location::Const(n as u32);
+            self.declare(&decl.name, Meaning::Const(n as u32), location);
+            if let SpecValue::DType(data_type) = &decl.default
+                && data_type.storage() == Storage::Described
+            {
+                self.mistake(unusable_type(data_type, location));
+            }
+        }
+    }
+
+    fn size(&mut self, size: &Size, location: Location) -> Option<u32> {
+        let value = self.parts.size_value(size);
+        if let (None, Size::Const(name)) = (value, size) {
+            let diagnostic = match self.parts.constant(name) {
+                Some(decl) => Diagnostic::new(ErrorCode::E0412, format!("{name} is {}, and a size is u32", decl.default.kind()))
+                    .expected("a u32 constant")
+                    .found(decl.default.kind()),
+                None => {
+                    let known = self.parts.consts.iter().map(|decl| decl.name.as_str());
+                    let suggestion = nearest(name, known).map(str::to_string);
+                    with_nearest(
+                        Diagnostic::new(ErrorCode::E0201, format!("there is no constant {name}")).found(name),
+                        suggestion,
+                        location,
+                    )
+                }
+            };
+            self.mistake(diagnostic.at(location));
+        }
+        value
+    }
+
+    fn buffers(&mut self) {
+        let mut bindings: HashMap<u32, u32> = HashMap::new();
+        for (n, decl) in self.parts.buffers.iter().enumerate() {
+            let n = n as u32;
+            self.declare(&decl.name, Meaning::Buffer(BufferId(n)), Location::Buffer(n, BufferPart::Name));
+            self.binding(n, decl, &mut bindings);
+            let element = self.element(n, decl);
+            let count = match &decl.count {
+                Some(size) => self.size(size, Location::Buffer(n, BufferPart::Count)),
+                None => None,
+            };
+            if decl.access == Access::Workgroup {
+                self.kernel.uses.workgroup_memory = true;
+                if decl.count.is_none() || count == Some(0) {
+                    self.mistake(
+                        Diagnostic::new(
+                            ErrorCode::E0405,
+                            format!("the workgroup buffer {} needs a count of at least 1", decl.name),
+                        )
+                        .at(Location::Buffer(n, BufferPart::Whole))
+                        .fix(
+                            "write how many elements one workgroup shares",
+                            Fix::InsertAfter(Location::Buffer(n, BufferPart::Element), "[64]".into()),
+                        ),
+                    );
+                }
+            }
+            let bytes = count.and_then(|count| byte_length(&element, u64::from(count)));
+            if bytes.is_some_and(|bytes| bytes > 1 << 32) {
+                self.mistake(
+                    Diagnostic::new(ErrorCode::E0416, format!("{} takes more than 4 GiB", decl.name))
+                        .at(Location::Buffer(n, BufferPart::Count))
+                        .expected("at most 4294967296 bytes")
+                        .found(bytes.unwrap_or(0)),
+                );
+            }
+            // A stand-in type keeps the walk going after a mistake in the declaration.
+            let value = element.value_type().unwrap_or(ValueType::Scalar(Scalar::U32));
+            self.note_type(value);
+            self.kernel.buffers.push(Buffer { name: decl.name.clone(), access: decl.access, element, value, count });
+        }
+        let bytes = workgroup_bytes(&self.kernel);
+        if bytes > MAX_WORKGROUP_BYTES {
+            let last = self.parts.buffers.iter().rposition(|decl| decl.access == Access::Workgroup).unwrap_or(0);
+            self.mistake(
+                Diagnostic::new(ErrorCode::E0406, format!("the workgroup buffers take {bytes} bytes together"))
+                    .at(Location::Buffer(last as u32, BufferPart::Whole))
+                    .expected(format!("at most {MAX_WORKGROUP_BYTES} bytes"))
+                    .found(format!("{bytes} bytes")),
+            );
+        }
+    }
+
+    fn binding(&mut self, n: u32, decl: &BufferDecl, bindings: &mut HashMap<u32, u32>) {
+        let used = self.parts.buffers.iter().filter_map(|decl| decl.binding);
+        let next_free = used.max().map_or(0, |highest| highest.saturating_add(1));
+        match (decl.access, decl.binding) {
+            (Access::Workgroup, None) => {}
+            (Access::Workgroup, Some(_)) => self.mistake(
+                Diagnostic::new(ErrorCode::E0403, format!("the workgroup buffer {} is not bound", decl.name))
+                    .at(Location::Buffer(n, BufferPart::Binding))
+                    .help("remove the binding: workgroup memory is not passed by the caller"),
+            ),
+            (Access::Read | Access::ReadWrite | Access::Output | Access::Uniform, None) => self.mistake(
+                Diagnostic::new(ErrorCode::E0402, format!("the buffer {} needs a binding", decl.name))
+                    .at(Location::Buffer(n, BufferPart::Whole))
+                    .fix(
+                        "the next free one is",
+                        Fix::InsertAfter(Location::Buffer(n, BufferPart::Whole), format!(" @{next_free}")),
+                    ),
+            ),
+            (Access::Read | Access::ReadWrite | Access::Output | Access::Uniform, Some(binding)) => {
+                if let Some(earlier) = bindings.insert(binding, n) {
+                    bindings.insert(binding, earlier);
+                    self.mistake(
+                        Diagnostic::new(ErrorCode::E0401, format!("binding {binding} is taken"))
+                            .at(Location::Buffer(n, BufferPart::Binding))
+                            .related(Location::Buffer(earlier, BufferPart::Binding), "by this buffer")
+                            .fix(
+                                "the next free one is",
+                                Fix::Replace(Location::Buffer(n, BufferPart::Binding), format!("@{next_free}")),
+                            ),
+                    );
+                }
+            }
+        }
+    }
+
+    fn element(&mut self, n: u32, decl: &BufferDecl) -> DataType {
+        let location = Location::Buffer(n, BufferPart::Element);
+        let data_type = match &decl.element {
+            Element::Type(data_type) => data_type.clone(),
+            Element::Const(name) => match self.parts.constant(name).map(|decl| &decl.default) {
+                Some(SpecValue::DType(data_type)) => data_type.clone(),
+                Some(other) => {
+                    self.mistake(
+                        Diagnostic::new(ErrorCode::E0412, format!("{name} is {}, and an element type is needed", other.kind()))
+                            .at(location)
+                            .expected("a type, or a dtype constant")
+                            .found(other.kind()),
+                    );
+                    return DataType::U32;
+                }
+                None => {
+                    let types: Vec<String> = DataType::KERNEL_SCALARS.iter().map(ToString::to_string).collect();
+                    let consts = self.parts.consts.iter().map(|decl| decl.name.as_str());
+                    let suggestion = nearest(name, types.iter().map(String::as_str).chain(consts)).map(str::to_string);
+                    let diagnostic =
+                        Diagnostic::new(ErrorCode::E0207, format!("there is no type {name}")).at(location).found(name);
+                    self.mistake(with_nearest(diagnostic, suggestion, location));
+                    return DataType::U32;
+                }
+            },
+        };
+        match data_type.storage() {
+            Storage::Described => {
+                self.mistake(unusable_type(&data_type, location));
+                DataType::U32
+            }
+            Storage::LoadOnly(_) if decl.access.is_writable() => {
+                self.mistake(
+                    Diagnostic::new(
+                        ErrorCode::E0409,
+                        format!("{data_type} can only be loaded, and {} is {}", decl.name, decl.access),
+                    )
+                    .at(location)
+                    .expected("a type that can be stored")
+                    .found(&data_type)
+                    .help("declare the buffer `read` or `uniform`, or store a wider type"),
+                );
+                data_type
+            }
+            Storage::LoadOnly(_) | Storage::Computed(_) | Storage::Converted(_) => data_type,
+        }
+    }
+
+    fn workgroup(&mut self) {
+        let mut known = true;
+        for size in &self.parts.workgroup {
+            known &= self.size(size, Location::Workgroup).is_some();
+        }
+        let size = self.kernel.workgroup_size;
+        let total = size.iter().try_fold(1u32, |total, extent| total.checked_mul(*extent));
+        if known && !total.is_some_and(|total| (1..=MAX_WORKGROUP_INVOCATIONS).contains(&total)) {
+            self.mistake(
+                Diagnostic::new(
+                    ErrorCode::E0407,
+                    format!("a workgroup of {} x {} x {} invocations is not possible", size[0], size[1], size[2]),
+                )
+                .at(Location::Workgroup)
+                .expected(format!("1 to {MAX_WORKGROUP_INVOCATIONS} invocations"))
+                .found(total.map_or("more than 4294967295".to_string(), |total| total.to_string())),
+            );
+        }
+    }
+
+    fn subgroup(&mut self) {
+        let Some(size) = self.parts.subgroup else { return };
+        if !SUBGROUP_SIZES.contains(&size) {
+            self.mistake(
+                Diagnostic::new(ErrorCode::E0414, format!("there are no subgroups of {size} lanes"))
+                    .at(Location::Subgroup)
+                    .expected("4, 8, 16 or 32")
+                    .found(size),
+            );
+            return;
+        }
+        let total = self.kernel.workgroup_size.iter().try_fold(1u32, |total, extent| total.checked_mul(*extent));
+        if let Some(total) = total.filter(|total| total % size != 0) {
+            self.mistake(
+                Diagnostic::new(
+                    ErrorCode::E0414,
+                    format!("subgroups of {size} lanes do not divide a workgroup of {total} invocations"),
+                )
+                .at(Location::Subgroup)
+                .related(Location::Workgroup, "the workgroup size")
+                .expected(format!("a divisor of {total}"))
+                .found(size),
+            );
+        }
+    }
+
+    fn note_type(&mut self, ty: ValueType) {
+        let scalar = match ty {
+            ValueType::Scalar(scalar) | ValueType::Vector(scalar, _) => scalar,
+        };
+        self.kernel.uses.f64 |= scalar == Scalar::F64;
+        self.kernel.uses.int64 |= matches!(scalar, Scalar::U64 | Scalar::I64);
+    }
+
+    // Statements.
+
+    fn place(&mut self) -> Place {
+        let place = Place(self.next_place);
+        self.next_place += 1;
+        place
+    }
+
+    /// The statements of a scope; what it declares ends with it.
+    fn scope(&mut self, body: &[Node]) -> Vec<Stmt> {
+        let outer = self.declared.len();
+        let stmts = body.iter().map(|node| self.stmt(node)).collect();
+        self.end_scope(outer);
+        stmts
+    }
+
+    fn end_scope(&mut self, outer: usize) {
+        for name in self.declared.split_off(outer) {
+            if let Some(binding) = self.names.remove(&name) {
+                self.gone.insert(name, binding.declared);
+            }
+        }
+    }
+
+    fn new_var(&mut self, name: &Name, ty: Option<ValueType>) -> VarId {
+        let id = VarId(self.kernel.vars.len() as u32);
+        let stand_in = ValueType::Scalar(Scalar::U32);
+        self.kernel.vars.push(Var { name: name.clone(), ty: ty.unwrap_or(stand_in), uniform: true });
+        self.typed.push(ty.is_some());
+        id
+    }
+
+    fn declare_var(&mut self, name: &Name, ty: Option<ValueType>, place: Place) -> VarId {
+        let id = self.new_var(name, ty);
+        self.declare(name, Meaning::Var(id), Location::Head(place));
+        id
+    }
+
+    fn stmt(&mut self, node: &Node) -> Stmt {
+        let place = self.place();
+        let kind = match node {
+            Node::Let { name, value } => {
+                let value = self.expr(value);
+                StmtKind::Set(self.declare_var(name, value.ty, place), value.id)
+            }
+            Node::Assign { name, value } => {
+                let target = self.assignable(name, place);
+                let value = self.expr(value);
+                if let Some((_, Some(expected), declared)) = target
+                    && let Some(found) = value.ty
+                    && expected != found
+                {
+                    let diagnostic =
+                        Diagnostic::new(ErrorCode::E0310, format!("{name} is {expected}, and this value is {found}"))
+                            .at(Location::Tree(value.place))
+                            .related(declared, format!("its type comes from here: {expected}"));
+                    let diagnostic = self.mismatch(diagnostic, expected, value);
+                    self.mistake(diagnostic);
+                }
+                match target {
+                    Some((var, _, _)) => StmtKind::Set(var, value.id),
+                    None => StmtKind::Scope(Vec::new()),
+                }
+            }
+            Node::Store { buffer, index, value } => {
+                let target = self.writable(buffer, place);
+                let index = self.index(index);
+                let value = self.expr(value);
+                match target {
+                    Some(buffer) => {
+                        self.stored(buffer, value);
+                        StmtKind::Store(buffer, index.id, value.id)
+                    }
+                    None => StmtKind::Scope(Vec::new()),
+                }
+            }
+            Node::Atomic { result, op, buffer, index, operands } => {
+                self.kernel.uses.atomics = true;
+                let target = self.atomic_target(buffer, place);
+                let index = self.index(index);
+                let operands: Vec<Typed> = operands.iter().map(|operand| self.expr(operand)).collect();
+                let known = target.map(|(_, ty)| ValueType::Scalar(ty));
+                let ty = self.op(OpId::Atomic(*op), known, &operands, place);
+                let result = self.result(result.as_ref(), op.info(), target.map(|(_, ty)| ty).and(ty), place);
+                match target {
+                    Some((buffer, _)) => StmtKind::Atomic {
+                        result,
+                        op: *op,
+                        buffer,
+                        index: index.id,
+                        operands: operands.iter().map(|operand| operand.id).collect(),
+                    },
+                    None => StmtKind::Scope(Vec::new()),
+                }
+            }
+            Node::Subgroup { result, op, operands } => {
+                self.kernel.uses.subgroup = true;
+                self.subgroup_declared(place);
+                let operands: Vec<Typed> = operands.iter().map(|operand| self.expr(operand)).collect();
+                let ty = self.op(OpId::Subgroup(*op), None, &operands, place);
+                let result = self.result(result.as_ref(), op.info(), ty, place);
+                StmtKind::Subgroup {
+                    result,
+                    op: *op,
+                    ty: ty.unwrap_or(Scalar::U32),
+                    operands: operands.iter().map(|operand| operand.id).collect(),
+                }
+            }
+            Node::If { cond, then, otherwise } => {
+                let cond = self.fixed(cond, Scalar::Bool, ErrorCode::E0305, "a condition");
+                self.control += 1;
+                let then = self.scope(then);
+                let otherwise = self.scope(otherwise);
+                self.control -= 1;
+                StmtKind::If(cond.id, then, otherwise)
+            }
+            Node::Loop { var, from, to, body } => {
+                let from = self.fixed(from, Scalar::U32, ErrorCode::E0307, "a loop bound");
+                let to = self.fixed(to, Scalar::U32, ErrorCode::E0307, "a loop bound");
+                let outer = self.declared.len();
+                let counter = self.new_var(var, Some(ValueType::Scalar(Scalar::U32)));
+                self.declare(var, Meaning::Counter(counter), Location::Head(place));
+                let body = self.loop_body(body);
+                self.end_scope(outer);
+                StmtKind::Loop(counter, from.id, to.id, body)
+            }
+            Node::Break => {
+                self.in_loop("break", place);
+                StmtKind::Break
+            }
+            Node::Continue => {
+                self.in_loop("continue", place);
+                StmtKind::Continue
+            }
+            Node::Return => StmtKind::Return,
+            Node::Barrier { ordering } => self.barrier(*ordering, place),
+            Node::Trap { tag } => {
+                self.kernel.uses.trap = true;
+                StmtKind::Trap(*tag)
+            }
+            Node::Block(body) | Node::Region { body, .. } => StmtKind::Scope(self.scope(body)),
+        };
+        Stmt { kind, place }
+    }
+
+    fn in_loop(&mut self, word: &str, place: Place) {
+        if self.loops == 0 {
+            self.mistake(
+                Diagnostic::new(ErrorCode::E0505, format!("`{word}` stands in no loop"))
+                    .at(Location::Tree(place))
+                    .help("`return` ends the invocation"),
+            );
+        }
+    }
+
+    fn loop_body(&mut self, body: &Body) -> Vec<Stmt> {
+        self.loops += 1;
+        self.control += 1;
+        let stmts = self.scope(body);
+        self.control -= 1;
+        self.loops -= 1;
+        stmts
+    }
+
+    fn barrier(&mut self, ordering: MemoryOrdering, place: Place) -> StmtKind {
+        match ordering {
+            MemoryOrdering::Relaxed => {
+                self.mistake(
+                    Diagnostic::new(ErrorCode::E0504, "a relaxed barrier orders nothing")
+                        .at(Location::Tree(place))
+                        .fix("write", Fix::Replace(Location::Tree(place), "barrier".into())),
+                );
+                StmtKind::Scope(Vec::new())
+            }
+            MemoryOrdering::Acquire | MemoryOrdering::Release | MemoryOrdering::AcqRel | MemoryOrdering::SeqCst => {
+                self.kernel.uses.barrier = true;
+                StmtKind::Barrier
+            }
+            MemoryOrdering::GridSync => {
+                self.kernel.uses.grid_sync = true;
+                if self.control > 0 {
+                    self.mistake(
+                        Diagnostic::new(ErrorCode::E0503, "a grid barrier stands inside an `if` or a loop")
+                            .at(Location::Tree(place))
+                            .help("move it to the top level of the program; blocks and regions around it are fine"),
+                    );
+                }
+                StmtKind::GridSync
+            }
+        }
+    }
+
+    /// The variable a result is put into.
+    fn result(&mut self, name: Option<&Name>, info: &OpInfo, ty: Option<Scalar>, place: Place) -> Option<VarId> {
+        let name = name?;
+        let result = match ty {
+            Some(ty) => info.result_type(ty).map(ValueType::Scalar),
+            None => None,
+        };
+        if ty.is_some() && result.is_none() {
+            self.mistake(
+                Diagnostic::new(ErrorCode::E0314, format!("`{}` gives no value for {name}", info.mnemonic))
+                    .at(Location::Head(place))
+                    .help("write it as a statement, without `let`"),
+            );
+        }
+        if let Some(ty) = result {
+            self.note_type(ty);
+        }
+        Some(self.declare_var(name, result, place))
+    }
+
+    fn assignable(&mut self, name: &Name, place: Place) -> Option<(VarId, Option<ValueType>, Location)> {
+        let location = Location::Head(place);
+        let Some(binding) = self.names.get(name) else {
+            let diagnostic = self.unknown(name, location);
+            let diagnostic = match diagnostic.help {
+                None => diagnostic.help(format!("declare it: `let {name} = …`")),
+                Some(_) => diagnostic,
+            };
+            self.mistake(diagnostic);
+            return None;
+        };
+        let declared = binding.declared;
+        let (what, help) = match binding.meaning {
+            Meaning::Var(var) => {
+                let ty = self.typed[var.index()].then_some(self.kernel.vars[var.index()].ty);
+                return Some((var, ty, declared));
+            }
+            Meaning::Counter(_) => ("a loop counter", "copy it into a variable with `let`"),
+            Meaning::Const(_) => ("a constant", "copy it into a variable with `let`"),
+            Meaning::Buffer(_) => ("a buffer", "write one element: `name[index] = value`"),
+        };
+        self.mistake(
+            Diagnostic::new(ErrorCode::E0203, format!("{name} is {what} and cannot be assigned to"))
+                .at(location)
+                .related(declared, "declared here")
+                .help(help),
+        );
+        None
+    }
+
+    fn unknown(&self, name: &Name, location: Location) -> Diagnostic {
+        let diagnostic =
+            Diagnostic::new(ErrorCode::E0201, format!("there is no variable or constant {name}")).at(location).found(name);
+        if let Some(gone) = self.gone.get(name) {
+            return diagnostic
+                .related(*gone, "declared in a scope that has ended")
+                .help("declare it before the scope, and assign to it inside");
+        }
+        let values = self.names.iter().filter(|(_, binding)| !matches!(binding.meaning, Meaning::Buffer(_)));
+        let mut candidates: Vec<&str> = values.map(|(name, _)| name.as_str()).collect();
+        candidates.sort_unstable();
+        with_nearest(diagnostic, nearest(name, candidates).map(str::to_string), location)
+    }
+
+    fn buffer(&mut self, name: &Name, place: Place) -> Option<BufferId> {
+        let location = Location::Head(place);
+        if let Some(binding) = self.names.get(name) {
+            if let Meaning::Buffer(buffer) = binding.meaning {
+                return Some(buffer);
+            }
+            let declared = binding.declared;
+            self.mistake(
+                Diagnostic::new(ErrorCode::E0206, format!("{name} is a value, and a buffer is needed"))
+                    .at(location)
+                    .related(declared, "declared here"),
+            );
+            return None;
+        }
+        let suggestion = nearest(name, self.parts.buffers.iter().map(|decl| decl.name.as_str())).map(str::to_string);
+        let diagnostic = Diagnostic::new(ErrorCode::E0204, format!("there is no buffer {name}")).at(location).found(name);
+        self.mistake(with_nearest(diagnostic, suggestion, location));
+        None
+    }
+
+    fn writable(&mut self, name: &Name, place: Place) -> Option<BufferId> {
+        let id = self.buffer(name, place)?;
+        let access = self.parts.buffers[id.index()].access;
+        if !access.is_writable() {
+            self.mistake(
+                Diagnostic::new(ErrorCode::E0408, format!("{name} is {access} and cannot be written"))
+                    .at(Location::Head(place))
+                    .related(Location::Buffer(id.0, BufferPart::Whole), "declared here")
+                    .expected("an output, read_write or workgroup buffer")
+                    .found(access),
+            );
+        }
+        Some(id)
+    }
+
+    fn stored(&mut self, buffer: BufferId, value: Typed) {
+        let Buffer { name, element, value: expected, .. } = self.kernel.buffer(buffer);
+        let expected = *expected;
+        if let Some(found) = value.ty.filter(|found| *found != expected) {
+            let as_stored = match element.storage() {
+                Storage::Converted(_) => format!(" (its elements are {element})"),
+                Storage::Computed(_) | Storage::LoadOnly(_) | Storage::Described => String::new(),
+            };
+            let message = format!("store to {name} needs {expected}{as_stored}, found {found}");
+            let diagnostic = Diagnostic::new(ErrorCode::E0304, message)
+                .at(Location::Tree(value.place))
+                .related(Location::Buffer(buffer.0, BufferPart::Element), format!("a store takes {expected}"));
+            let diagnostic = self.mismatch(diagnostic, expected, value);
+            self.mistake(diagnostic);
+        }
+    }
+
+    fn atomic_target(&mut self, name: &Name, place: Place) -> Option<(BufferId, Scalar)> {
+        let id = self.buffer(name, place)?;
+        let Buffer { access, element, .. } = self.kernel.buffer(id);
+        match element {
+            DataType::U32 if access.is_writable() => Some((id, Scalar::U32)),
+            DataType::I32 if access.is_writable() => Some((id, Scalar::I32)),
+            other => {
+                let found = format!("a {access} buffer of {other}");
+                self.mistake(
+                    Diagnostic::new(ErrorCode::E0410, format!("{name} is {found}, which has no atomic operations"))
+                        .at(Location::Head(place))
+                        .related(Location::Buffer(id.0, BufferPart::Whole), "declared here")
+                        .expected("an output, read_write or workgroup buffer of u32 or i32")
+                        .found(found),
+                );
+                None
+            }
+        }
+    }
+
+    fn subgroup_declared(&mut self, place: Place) {
+        if self.parts.subgroup.is_none() {
+            self.mistake(
+                Diagnostic::new(ErrorCode::E0415, "the program does not say how many lanes a subgroup has")
+                    .at(Location::Head(place))
+                    .fix("declare it below the workgroup size", Fix::InsertAfter(Location::Workgroup, "\n  subgroup 8".into())),
+            );
+        }
+    }
+
+    // Expressions.
+
+    fn push(&mut self, kind: ExprKind, ty: Option<ValueType>, place: Place) -> Typed {
+        if let Some(ty) = ty {
+            self.note_type(ty);
+        }
+        let id = ExprId(self.kernel.exprs.len() as u32);
+        // An unknown type belongs to a program that is not valid; the kernel is then dropped.
+        let stand_in = ValueType::Scalar(Scalar::U32);
+        self.kernel.exprs.push(TypedExpr { kind, ty: ty.unwrap_or(stand_in), place, uniform: true });
+        Typed { id, ty, place, literal: false }
+    }
+
+    fn unknown_expr(&mut self, place: Place) -> Typed {
+        self.push(ExprKind::Lit(0), None, place)
+    }
+
+    fn expr(&mut self, expr: &Expr) -> Typed {
+        let place = self.place();
+        match expr {
+            Expr::Lit(literal) => Typed { literal: true, ..self.literal(*literal, place) },
+            Expr::Var(name) => self.var(name, place),
+            Expr::Builtin(builtin) => {
+                self.builtin(*builtin, place);
+                self.push(ExprKind::Builtin(*builtin), Some(Scalar::U32.into()), place)
+            }
+            Expr::Len(name) => match self.buffer(name, place) {
+                Some(buffer) => self.push(ExprKind::Len(buffer), Some(Scalar::U32.into()), place),
+                None => self.push(ExprKind::Lit(0), Some(Scalar::U32.into()), place),
+            },
+            Expr::Load { buffer, index } => {
+                let buffer = self.buffer(buffer, place);
+                let index = self.index(index);
+                match buffer {
+                    Some(buffer) => {
+                        let ty = self.kernel.buffer(buffer).value;
+                        self.push(ExprKind::Load(buffer, index.id), Some(ty), place)
+                    }
+                    None => self.unknown_expr(place),
+                }
+            }
+            Expr::Unary { op, operand } => {
+                let operand = self.expr(operand);
+                match self.op(OpId::Unary(*op), None, &[operand], place) {
+                    Some(t) => {
+                        let ty = op.info().result_type(t).map(ValueType::Scalar);
+                        self.push(ExprKind::Unary(*op, t, operand.id), ty, place)
+                    }
+                    None => self.after_bad_operands(op.info(), &[operand], place),
+                }
+            }
+            Expr::Binary { op, left, right } => {
+                let left = self.expr(left);
+                let right = self.expr(right);
+                match self.op(OpId::Binary(*op), None, &[left, right], place) {
+                    Some(t) => {
+                        let ty = op.info().result_type(t).map(ValueType::Scalar);
+                        self.push(ExprKind::Binary(*op, t, left.id, right.id), ty, place)
+                    }
+                    None => self.after_bad_operands(op.info(), &[left, right], place),
+                }
+            }
+            Expr::Ternary { op, operands } => {
+                let operands = operands.each_ref().map(|operand| self.expr(operand));
+                match self.op(OpId::Ternary(*op), None, &operands, place) {
+                    Some(t) => {
+                        let ty = op.info().result_type(t).map(ValueType::Scalar);
+                        self.push(ExprKind::Ternary(*op, t, operands.map(|operand| operand.id)), ty, place)
+                    }
+                    None => self.after_bad_operands(op.info(), &operands, place),
+                }
+            }
+            Expr::Cast { to, value } => {
+                let value = self.expr(value);
+                let from = match value.ty {
+                    None => None,
+                    Some(ValueType::Scalar(from)) if *to != Scalar::Bool || !from.is_float() => Some(from),
+                    Some(from) => {
+                        let diagnostic = Diagnostic::new(ErrorCode::E0308, format!("{from} does not convert to {to}"))
+                            .at(Location::Tree(place))
+                            .found(from);
+                        self.mistake(match from {
+                            ValueType::Scalar(from) => diagnostic.expected("an integer or bool").fix(
+                                "compare it with zero instead",
+                                Fix::Wrap(Location::Tree(value.place), "(".into(), format!(" != {})", zero(from))),
+                            ),
+                            ValueType::Vector(..) => {
+                                diagnostic.expected("a scalar").help("convert its components one by one, `.x` first")
+                            }
+                        });
+                        None
+                    }
+                };
+                match from {
+                    Some(from) => self.push(ExprKind::Cast(from, *to, value.id), Some((*to).into()), place),
+                    None => self.push(ExprKind::Lit(0), Some((*to).into()), place),
+                }
+            }
+            Expr::Bitcast { to, value } => {
+                let value = self.expr(value);
+                let from = match value.ty {
+                    None => None,
+                    Some(ValueType::Scalar(from)) if from.bits() == to.bits() && from != Scalar::Bool => Some(from),
+                    Some(from) => {
+                        let bits = |scalar: Scalar| if scalar == Scalar::Bool { "no defined width".into() } else { format!("{} bits", scalar.bits()) };
+                        let found = match from {
+                            ValueType::Scalar(scalar) => bits(scalar),
+                            ValueType::Vector(..) => "a vector".into(),
+                        };
+                        self.mistake(
+                            Diagnostic::new(ErrorCode::E0309, format!("the bits of {from} are not those of a {to}"))
+                                .at(Location::Tree(place))
+                                .expected(bits(*to))
+                                .found(found),
+                        );
+                        None
+                    }
+                };
+                match from {
+                    Some(from) => self.push(ExprKind::Bitcast(from, *to, value.id), Some((*to).into()), place),
+                    None => self.push(ExprKind::Lit(0), Some((*to).into()), place),
+                }
+            }
+            Expr::Vector { components } => {
+                let components: Vec<Typed> = components.iter().map(|component| self.expr(component)).collect();
+                let ty = self.vector_type(&components, place);
+                match ty {
+                    Some(ty) => {
+                        let ids = components.iter().map(|component| component.id).collect();
+                        self.push(ExprKind::Vector(ids), Some(ty), place)
+                    }
+                    None => self.unknown_expr(place),
+                }
+            }
+            Expr::Extract { vector, component } => {
+                let vector = self.expr(vector);
+                match vector.ty {
+                    Some(ValueType::Vector(scalar, count)) if *component < count => {
+                        self.push(ExprKind::Extract(vector.id, *component), Some(scalar.into()), place)
+                    }
+                    None => self.unknown_expr(place),
+                    Some(found) => {
+                        let diagnostic = Diagnostic::new(ErrorCode::E0312, format!("{found} has no such component"))
+                            .at(Location::Head(place))
+                            .found(format!("component {component}"));
+                        self.mistake(match found {
+                            ValueType::Vector(_, count) => diagnostic.expected(format!("a component below {count}")),
+                            ValueType::Scalar(_) => diagnostic.expected("a vector"),
+                        });
+                        self.unknown_expr(place)
+                    }
+                }
+            }
+        }
+    }
+
+    fn literal(&mut self, literal: Literal, place: Place) -> Typed {
+        let scalar = literal.scalar();
+        let bits = vyre_scalar::canonicalize(scalar, self.kernel.floats, literal.bits());
+        self.push(ExprKind::Lit(bits), Some(scalar.into()), place)
+    }
+
+    fn var(&mut self, name: &Name, place: Place) -> Typed {
+        let location = Location::Head(place);
+        let Some(binding) = self.names.get(name) else {
+            let diagnostic = self.unknown(name, location);
+            self.mistake(diagnostic);
+            return self.unknown_expr(place);
+        };
+        match binding.meaning {
+            Meaning::Var(var) | Meaning::Counter(var) => {
+                let ty = self.typed[var.index()].then_some(self.kernel.vars[var.index()].ty);
+                self.push(ExprKind::Var(var), ty, place)
+            }
+            Meaning::Const(n) => match self.parts.consts[n as usize].default.literal() {
+                Some(literal) => self.literal(literal, place),
+                None => {
+                    self.mistake(
+                        Diagnostic::new(ErrorCode::E0412, format!("{name} is a type, and a value is needed"))
+                            .at(location)
+                            .related(Location::Const(n), "declared here")
+                            .expected("a u32, i32, f32 or bool constant")
+                            .found("dtype"),
+                    );
+                    self.unknown_expr(place)
+                }
+            },
+            Meaning::Buffer(_) => {
+                let declared = binding.declared;
+                self.mistake(
+                    Diagnostic::new(ErrorCode::E0206, format!("{name} is a buffer, and a value is needed"))
+                        .at(location)
+                        .related(declared, "declared here")
+                        .fix("load an element", Fix::InsertAfter(location, "[gid.x]".into())),
+                );
+                self.unknown_expr(place)
+            }
+        }
+    }
+
+    fn builtin(&mut self, builtin: Builtin, place: Place) {
+        let uses = &mut self.kernel.uses;
+        match builtin {
+            Builtin::Invocation(axis) => uses.axes[axis as usize] = true,
+            Builtin::Workgroup(axis) | Builtin::Local(axis) => {
+                uses.axes[axis as usize] = true;
+                uses.group_shape = true;
+            }
+            Builtin::InvocationCount(Axis::X | Axis::Y | Axis::Z) => {}
+            Builtin::WorkgroupCount(_) | Builtin::LocalCount(_) => uses.group_shape = true,
+            Builtin::SubgroupLane | Builtin::SubgroupSize => {
+                uses.subgroup = true;
+                self.subgroup_declared(place);
+            }
+        }
+    }
+
+    fn index(&mut self, expr: &Expr) -> Typed {
+        self.fixed(expr, Scalar::U32, ErrorCode::E0306, "an index")
+    }
+
+    /// An expression that must have this type.
+    fn fixed(&mut self, expr: &Expr, expected: Scalar, code: ErrorCode, what: &str) -> Typed {
+        let value = self.expr(expr);
+        if let Some(found) = value.ty.filter(|found| *found != ValueType::Scalar(expected)) {
+            let diagnostic = Diagnostic::new(code, format!("{what} must be {expected}, found {found}"))
+                .at(Location::Tree(value.place));
+            let diagnostic = self.mismatch(diagnostic, expected.into(), value);
+            self.mistake(diagnostic);
+        }
+        value
+    }
+
+    fn vector_type(&mut self, components: &[Typed], place: Place) -> Option<ValueType> {
+        let wrong = |message: String| {
+            Diagnostic::new(ErrorCode::E0311, message)
+                .at(Location::Tree(place))
+                .expected("2 to 4 components of u32, i32 or f32")
+        };
+        if !(2..=4).contains(&components.len()) {
+            self.mistake(wrong(format!("a vector of {} components", components.len())).found(components.len()));
+            return None;
+        }
+        let first = components.iter().find_map(|component| component.ty)?;
+        let ValueType::Scalar(scalar @ (Scalar::U32 | Scalar::I32 | Scalar::F32)) = first else {
+            self.mistake(wrong(format!("a vector of {first}")).found(first));
+            return None;
+        };
+        for component in components {
+            if let Some(found) = component.ty.filter(|found| *found != first) {
+                let diagnostic = Diagnostic::new(
+                    ErrorCode::E0301,
+                    format!("the components of a vector have one type: {first}, and this is {found}"),
+                )
+                .at(Location::Tree(component.place));
+                let diagnostic = self.mismatch(diagnostic, first, *component);
+                self.mistake(diagnostic);
+            }
+        }
+        Some(ValueType::Vector(scalar, components.len() as u8))
+    }
+
+    /// Checks the operands of an op against its row; gives what its type variable stands for. `known` is the type variable where
+    /// something other than an operand decides it.
+    fn op(&mut self, op: OpId, known: Option<ValueType>, operands: &[Typed], place: Place) -> Option<Scalar> {
+        let info = op.info();
+        if operands.len() != info.operands.len() {
+            let beside = if matches!(op, OpId::Atomic(_)) { " beside buffer and index" } else { "" };
+            self.mistake(
+                Diagnostic::new(
+                    ErrorCode::E0313,
+                    format!("`{op}` takes {}{beside}, found {}", arguments(info.operands.len()), operands.len()),
+                )
+                .at(Location::Head(place))
+                .expected(info.operands.len())
+                .found(operands.len()),
+            );
+            return None;
+        }
+        let pairs = || operands.iter().zip(info.operands);
+        let first = pairs().find(|(operand, rule)| **rule == Operand::T && operand.ty.is_some()).map(|(operand, _)| *operand);
+        let mut fine = pairs().all(|(operand, _)| operand.ty.is_some());
+        // A literal takes its type from its context, so the other operand is the one to follow.
+        let leader = pairs()
+            .filter(|(operand, rule)| **rule == Operand::T && operand.ty.is_some())
+            .map(|(operand, _)| *operand)
+            .find(|operand| !operand.literal)
+            .or(first);
+        let expected = known.or(leader.and_then(|leader| leader.ty));
+        let t = match expected {
+            Some(ValueType::Scalar(t)) if info.over.contains(t) => Some(t),
+            Some(found) => {
+                let at = leader.map_or(Location::Head(place), |leader| Location::Tree(leader.place));
+                let diagnostic = self.wrong_type(op, found, at, place);
+                self.mistake(diagnostic);
+                return None;
+            }
+            None => None,
+        };
+        for (operand, rule) in pairs() {
+            let wanted = match rule {
+                Operand::T => expected,
+                Operand::Fixed(scalar) => Some(ValueType::Scalar(*scalar)),
+            };
+            if let (Some(wanted), Some(found)) = (wanted, operand.ty)
+                && wanted != found
+            {
+                fine = false;
+                let diagnostic = Diagnostic::new(ErrorCode::E0301, format!("`{}` needs {wanted} here, found {found}", token(op)))
+                    .at(Location::Tree(operand.place));
+                let diagnostic = match (rule, leader, known) {
+                    (Operand::T, Some(leader), None) => {
+                        diagnostic.related(Location::Tree(leader.place), format!("this is {wanted}"))
+                    }
+                    (Operand::T | Operand::Fixed(_), _, _) => diagnostic,
+                };
+                let diagnostic = self.mismatch(diagnostic, wanted, *operand);
+                self.mistake(diagnostic);
+            }
+        }
+        t.filter(|_| fine)
+    }
+
+    fn wrong_type(&self, op: OpId, found: ValueType, at: Location, place: Place) -> Diagnostic {
+        let info = op.info();
+        let diagnostic = Diagnostic::new(ErrorCode::E0302, format!("`{}` does not take {found}", token(op)))
+            .at(at)
+            .expected(any_of(info.over))
+            .found(found);
+        let logical = match (op, found) {
+            (OpId::Binary(vyre_spec::BinaryOp::BitAnd), ValueType::Scalar(Scalar::Bool)) => Some("&&"),
+            (OpId::Binary(vyre_spec::BinaryOp::BitOr), ValueType::Scalar(Scalar::Bool)) => Some("||"),
+            _ => None,
+        };
+        match (logical, found) {
+            (Some(token), _) => diagnostic.fix("for bool write", Fix::Replace(Location::Head(place), token.into())),
+            (None, ValueType::Vector(..)) => diagnostic.help("vectors are not computed on; take a component: `.x`"),
+            (None, ValueType::Scalar(_)) => diagnostic,
+        }
+    }
+
+    /// The expression of an op whose operands are wrong: where the row fixes the result its type is known all the same.
+    fn after_bad_operands(&mut self, info: &OpInfo, operands: &[Typed], place: Place) -> Typed {
+        let ty = match info.result {
+            vyre_spec::ResultRule::Fixed(scalar) => Some(ValueType::Scalar(scalar)),
+            vyre_spec::ResultRule::T | vyre_spec::ResultRule::UnsignedT | vyre_spec::ResultRule::None => None,
+        };
+        // The stand-in keeps the operands' divergence: a wrong condition must not hide a barrier it makes divergent.
+        let ids = operands.iter().map(|operand| operand.id).collect();
+        self.push(ExprKind::Vector(ids), ty, place)
+    }
+
+    /// Adds what was expected and found, and the conversion that would mend it.
+    fn mismatch(&self, diagnostic: Diagnostic, expected: ValueType, value: Typed) -> Diagnostic {
+        let Some(found) = value.ty else { return diagnostic };
+        let diagnostic = diagnostic.expected(expected).found(found);
+        let at = Location::Tree(value.place);
+        let (ValueType::Scalar(to), ValueType::Scalar(from)) = (expected, found) else { return diagnostic };
+        let literal = match (value.literal, &self.kernel.expr(value.id).kind) {
+            (true, ExprKind::Lit(bits)) if from == Scalar::U32 => Some(*bits),
+            _ => None,
+        };
+        match (to, literal) {
+            (Scalar::F32, Some(bits)) => diagnostic.fix("write a float", Fix::Replace(at, format!("{bits}.0"))),
+            (Scalar::F64, Some(bits)) => diagnostic.fix("write a float", Fix::Replace(at, format!("{bits}.0d"))),
+            (Scalar::Bool, _) if from.is_float() || from.is_int() => {
+                diagnostic.fix("compare it", Fix::Wrap(at, "(".into(), format!(" != {})", zero(from))))
+            }
+            (Scalar::Bool | Scalar::U32 | Scalar::I32 | Scalar::U64 | Scalar::I64 | Scalar::F32 | Scalar::F64, _) => {
+                diagnostic.fix("convert it", Fix::Wrap(at, format!("{to}("), ")".into()))
+            }
+        }
+    }
+}
+
+fn unusable_type(data_type: &DataType, location: Location) -> Diagnostic {
+    Diagnostic::new(ErrorCode::E0404, format!("{data_type} is a type that programs can describe but no kernel can use"))
+        .at(location)
+        .expected("a type that loads: bool u32 i32 u64 i64 f32 f64, a small type, or vec2 to vec4 of u32, i32 or f32")
+        .found(data_type)
+}
+
+fn with_nearest(diagnostic: Diagnostic, suggestion: Option<String>, location: Location) -> Diagnostic {
+    match suggestion {
+        Some(name) => diagnostic.fix("did you mean", Fix::Replace(location, Name::from(name).to_string())),
+        None => diagnostic,
+    }
+}
+
+fn zero(scalar: Scalar) -> &'static str {
+    match scalar {
+        Scalar::Bool => "false",
+        Scalar::U32 | Scalar::I32 | Scalar::U64 | Scalar::I64 => "0",
+        Scalar::F32 => "0.0",
+        Scalar::F64 => "0.0d",
+    }
+}
+
+/// How a reader of the text knows the op: its operator, or its name.
+fn token(op: OpId) -> String {
+    match op.info().spelling {
+        vyre_spec::Spelling::Call => op.to_string(),
+        vyre_spec::Spelling::Prefix(token) | vyre_spec::Spelling::Infix(token, _) => token.to_string(),
+    }
+}
+
+fn any_of(types: TypeSet) -> String {
+    let names: Vec<&str> = types.iter().map(Scalar::name).collect();
+    match names.as_slice() {
+        [only] => (*only).to_string(),
+        names => format!("one of {}", names.join(", ")),
+    }
+}
+
+fn arguments(count: usize) -> String {
+    match count {
+        0 => "no argument".into(),
+        1 => "1 argument".into(),
+        count => format!("{count} arguments"),
+    }
+}

@@ -1,0 +1,385 @@
+//! Which values all invocations of a workgroup share, and whether every barrier is reached by all of them together.
+//!
+//! Variables and *regions* (the arms of an `if`, the body of a loop) are the nodes of a graph; an edge means "if this one diverges,
+//! so does that one". Divergence starts at ids, at loads of memory that invocations write and at results of atomic and subgroup
+//! operations, and is spread by one walk over the edges, so the cost is linear in the program.
+//!
+//! - A variable diverges with every value assigned to it and with every region it is assigned in.
+//! - An arm or a loop body diverges with its condition or bounds, and with the region around it.
+//! - A loop's counter diverges with the bounds only: inside a divergent loop everything assigned diverges anyway.
+//! - A loop body diverges with every region that holds a `break` or `continue` of that loop: after a divergent one, the invocations
+//!   that are still in the round are some, not all.
+//! - `return` and `trap` change nothing: barriers wait only for invocations that are not retired.
+//!
+//! Each divergent node remembers what made it so; that is the story an error tells.
+
+use crate::diagnostic::{Diagnostic, Location};
+use crate::ir::{Access, Place, SubgroupOp};
+use crate::kernel::{ExprId, ExprKind, Kernel, Stmt, StmtKind, VarId};
+use vyre_spec::ErrorCode;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Node(usize);
+
+/// What made a node diverge.
+#[derive(Clone, Copy)]
+enum Cause {
+    /// This expression differs between invocations by itself.
+    Expr(Place),
+    /// The result of an atomic or subgroup operation.
+    Result(Place),
+    /// Another node.
+    Node(Node),
+    /// A `break` or `continue` in another node.
+    Leaving(Node),
+}
+
+struct Region {
+    /// The `if` or loop whose condition or bounds decide who is inside.
+    place: Place,
+}
+
+/// A statement that needs all invocations, and the region it stands in.
+struct Rendezvous {
+    place: Place,
+    region: Option<Node>,
+    subgroup: bool,
+}
+
+struct Leaving {
+    place: Place,
+    region: Option<Node>,
+    /// The loop it leaves, as an index into `regions`.
+    target: Node,
+}
+
+struct Graph<'a> {
+    kernel: &'a Kernel,
+    regions: Vec<Region>,
+    /// By node: who diverges with it.
+    edges: Vec<Vec<(Node, Cause)>>,
+    causes: Vec<Option<Cause>>,
+    rendezvous: Vec<Rendezvous>,
+    leavings: Vec<Leaving>,
+    /// By region: whether something in it needs all invocations.
+    synchronises: Vec<bool>,
+    lanes: Vec<(ExprId, Place)>,
+    /// The regions around the current statement, outermost first; loops are marked.
+    around: Vec<(Node, bool)>,
+}
+
+/// Marks uniform variables and expressions in the kernel and adds the mistakes to `mistakes`.
+pub(super) fn check(kernel: &mut Kernel, mistakes: &mut Vec<Diagnostic>) {
+    let count = kernel.vars.len();
+    let mut graph = Graph {
+        kernel,
+        regions: Vec::new(),
+        edges: (0..count).map(|_| Vec::new()).collect(),
+        causes: vec![None; count],
+        rendezvous: Vec::new(),
+        leavings: Vec::new(),
+        synchronises: Vec::new(),
+        lanes: Vec::new(),
+        around: Vec::new(),
+    };
+    graph.body(&kernel.body);
+    graph.spread();
+    graph.report(mistakes);
+    let causes = graph.causes;
+    for (var, cause) in kernel.vars.iter_mut().zip(&causes) {
+        var.uniform = cause.is_none();
+    }
+    for i in 0..kernel.exprs.len() {
+        let id = ExprId(i as u32);
+        kernel.exprs[i].uniform = divergence_source(kernel, id).is_none()
+            && operands(kernel, id).iter().all(|operand| kernel.expr(*operand).uniform)
+            && match kernel.exprs[i].kind {
+                ExprKind::Var(var) => kernel.vars[var.index()].uniform,
+                ExprKind::Lit(_)
+                | ExprKind::Builtin(_)
+                | ExprKind::Len(_)
+                | ExprKind::Load(..)
+                | ExprKind::Unary(..)
+                | ExprKind::Binary(..)
+                | ExprKind::Ternary(..)
+                | ExprKind::Cast(..)
+                | ExprKind::Bitcast(..)
+                | ExprKind::Vector(_)
+                | ExprKind::Extract(..) => true,
+            };
+    }
+}
+
+fn operands(kernel: &Kernel, id: ExprId) -> Vec<ExprId> {
+    match &kernel.expr(id).kind {
+        ExprKind::Lit(_) | ExprKind::Var(_) | ExprKind::Builtin(_) | ExprKind::Len(_) => Vec::new(),
+        ExprKind::Load(_, only)
+        | ExprKind::Unary(_, _, only)
+        | ExprKind::Cast(_, _, only)
+        | ExprKind::Bitcast(_, _, only)
+        | ExprKind::Extract(only, _) => vec![*only],
+        ExprKind::Binary(_, _, left, right) => vec![*left, *right],
+        ExprKind::Ternary(_, _, operands) => operands.to_vec(),
+        ExprKind::Vector(components) => components.clone(),
+    }
+}
+
+/// The place of this expression if it differs between invocations whatever its operands are.
+fn divergence_source(kernel: &Kernel, id: ExprId) -> Option<Place> {
+    let expr = kernel.expr(id);
+    let diverges = match &expr.kind {
+        ExprKind::Builtin(builtin) => !builtin.is_uniform(),
+        ExprKind::Load(buffer, _) => match kernel.buffer(*buffer).access {
+            Access::Read | Access::Uniform => false,
+            Access::ReadWrite | Access::Output | Access::Workgroup => true,
+        },
+        ExprKind::Lit(_)
+        | ExprKind::Var(_)
+        | ExprKind::Len(_)
+        | ExprKind::Unary(..)
+        | ExprKind::Binary(..)
+        | ExprKind::Ternary(..)
+        | ExprKind::Cast(..)
+        | ExprKind::Bitcast(..)
+        | ExprKind::Vector(_)
+        | ExprKind::Extract(..) => false,
+    };
+    diverges.then_some(expr.place)
+}
+
+impl<'a> Graph<'a> {
+    fn var(var: VarId) -> Node {
+        Node(var.index())
+    }
+
+    fn region_index(&self, node: Node) -> usize {
+        node.0 - self.kernel.vars.len()
+    }
+
+    fn new_region(&mut self, place: Place) -> Node {
+        self.regions.push(Region { place });
+        self.edges.push(Vec::new());
+        self.causes.push(None);
+        self.synchronises.push(false);
+        Node(self.edges.len() - 1)
+    }
+
+    fn edge(&mut self, from: Node, to: Node, cause: Cause) {
+        self.edges[from.0].push((to, cause));
+    }
+
+    fn mark(&mut self, node: Node, cause: Cause) {
+        self.causes[node.0].get_or_insert(cause);
+    }
+
+    /// Makes `node` diverge with the value of `expr`.
+    fn depends(&mut self, node: Node, expr: ExprId) {
+        let mut pending = vec![expr];
+        while let Some(id) = pending.pop() {
+            if let Some(place) = divergence_source(self.kernel, id) {
+                self.mark(node, Cause::Expr(place));
+            }
+            if let ExprKind::Var(var) = self.kernel.expr(id).kind {
+                self.edge(Graph::var(var), node, Cause::Node(Graph::var(var)));
+            }
+            pending.extend(operands(self.kernel, id));
+        }
+    }
+
+    fn inside_current_region(&mut self, node: Node) {
+        if let Some((region, _)) = self.around.last().copied() {
+            self.edge(region, node, Cause::Node(region));
+        }
+    }
+
+    fn rendezvous(&mut self, place: Place, subgroup: bool) {
+        for (region, _) in &self.around {
+            let index = region.0 - self.kernel.vars.len();
+            self.synchronises[index] = true;
+        }
+        let region = self.around.last().map(|(region, _)| *region);
+        self.rendezvous.push(Rendezvous { place, region, subgroup });
+    }
+
+    fn body(&mut self, body: &'a [Stmt]) {
+        for stmt in body {
+            self.stmt(stmt);
+        }
+    }
+
+    fn stmt(&mut self, stmt: &'a Stmt) {
+        match &stmt.kind {
+            StmtKind::Set(var, value) => {
+                self.depends(Graph::var(*var), *value);
+                self.inside_current_region(Graph::var(*var));
+            }
+            StmtKind::Atomic { result, .. } => {
+                if let Some(var) = result {
+                    self.mark(Graph::var(*var), Cause::Result(stmt.place));
+                }
+            }
+            StmtKind::Subgroup { result, op, operands, .. } => {
+                if let Some(var) = result {
+                    self.mark(Graph::var(*var), Cause::Result(stmt.place));
+                }
+                if let (SubgroupOp::Broadcast, [_, lane]) = (op, operands.as_slice()) {
+                    self.lanes.push((*lane, stmt.place));
+                }
+                self.rendezvous(stmt.place, true);
+            }
+            StmtKind::If(cond, then, otherwise) => {
+                let region = self.new_region(stmt.place);
+                self.depends(region, *cond);
+                self.inside_current_region(region);
+                self.around.push((region, false));
+                self.body(then);
+                self.body(otherwise);
+                self.around.pop();
+            }
+            StmtKind::Loop(var, from, to, body) => {
+                let region = self.new_region(stmt.place);
+                for bound in [*from, *to] {
+                    self.depends(region, bound);
+                    self.depends(Graph::var(*var), bound);
+                }
+                self.inside_current_region(region);
+                self.around.push((region, true));
+                self.body(body);
+                self.around.pop();
+            }
+            StmtKind::Break | StmtKind::Continue => {
+                // Outside a loop there is nothing to leave; the structural check has reported it.
+                if let Some((target, _)) = self.around.iter().rev().find(|(_, is_loop)| *is_loop).copied() {
+                    let region = self.around.last().map(|(region, _)| *region);
+                    if let Some(region) = region {
+                        self.edge(region, target, Cause::Leaving(region));
+                    }
+                    self.leavings.push(Leaving { place: stmt.place, region, target });
+                }
+            }
+            StmtKind::Barrier => self.rendezvous(stmt.place, false),
+            StmtKind::Scope(body) => self.body(body),
+            // A grid barrier stands at the top level, which the structural check sees to.
+            StmtKind::GridSync | StmtKind::Store(..) | StmtKind::Return | StmtKind::Trap(_) => {}
+        }
+    }
+
+    fn spread(&mut self) {
+        let mut pending: Vec<Node> = (0..self.causes.len()).filter(|n| self.causes[*n].is_some()).map(Node).collect();
+        while let Some(node) = pending.pop() {
+            for (to, cause) in std::mem::take(&mut self.edges[node.0]) {
+                if self.causes[to.0].is_none() {
+                    self.causes[to.0] = Some(cause);
+                    pending.push(to);
+                }
+            }
+        }
+    }
+
+    fn diverges(&self, region: Option<Node>) -> bool {
+        region.is_some_and(|region| self.causes[region.0].is_some())
+    }
+
+    fn report(&self, mistakes: &mut Vec<Diagnostic>) {
+        for leaving in &self.leavings {
+            if self.diverges(leaving.region) && self.synchronises[self.region_index(leaving.target)] {
+                let diagnostic = Diagnostic::new(
+                    ErrorCode::E0506,
+                    "this leaves the round for some invocations only, and the loop synchronises all of them",
+                )
+                .at(Location::Tree(leaving.place))
+                .help("make the condition uniform, or keep the decision in a variable and let every invocation finish the round");
+                mistakes.push(self.tell(diagnostic, leaving.region));
+            }
+        }
+        for meeting in &self.rendezvous {
+            if !self.diverges(meeting.region) || self.explained_by_leaving(meeting.region) {
+                continue;
+            }
+            let (code, what) = match meeting.subgroup {
+                true => (ErrorCode::E0502, "a subgroup operation"),
+                false => (ErrorCode::E0501, "a barrier"),
+            };
+            let diagnostic =
+                Diagnostic::new(code, format!("{what} must be reached by all invocations of the workgroup together"))
+                    .at(Location::Tree(meeting.place))
+                    .expected("uniform control flow")
+                    .found("control that may differ between invocations")
+                    .help("move it out of the divergent `if` or loop; guard the work on each side of it instead");
+            mistakes.push(self.tell(diagnostic, meeting.region));
+        }
+        for (lane, place) in &self.lanes {
+            if let Some(cause) = self.expr_cause(*lane) {
+                let diagnostic = Diagnostic::new(ErrorCode::E0508, "the lane of a broadcast must be uniform")
+                    .at(Location::Tree(self.kernel.expr(*lane).place))
+                    .related(Location::Head(*place), "in this broadcast")
+                    .help("use `subgroup.shuffle` to read from a lane that each invocation chooses");
+                mistakes.push(self.tell_cause(diagnostic, cause));
+            }
+        }
+    }
+
+    /// Whether the region diverges because of a `break` or `continue`, which has an error of its own.
+    fn explained_by_leaving(&self, region: Option<Node>) -> bool {
+        let mut next = region;
+        while let Some(node) = next {
+            match self.causes[node.0] {
+                Some(Cause::Leaving(_)) => return true,
+                Some(Cause::Node(from)) if from.0 >= self.kernel.vars.len() => next = Some(from),
+                Some(Cause::Node(_) | Cause::Expr(_) | Cause::Result(_)) | None => return false,
+            }
+        }
+        false
+    }
+
+    fn expr_cause(&self, expr: ExprId) -> Option<Cause> {
+        let mut pending = vec![expr];
+        while let Some(id) = pending.pop() {
+            if let Some(place) = divergence_source(self.kernel, id) {
+                return Some(Cause::Expr(place));
+            }
+            if let ExprKind::Var(var) = self.kernel.expr(id).kind
+                && let Some(cause) = self.causes[var.index()]
+            {
+                return Some(cause);
+            }
+            pending.extend(operands(self.kernel, id));
+        }
+        None
+    }
+
+    /// Adds where control diverges and what it goes back to.
+    fn tell(&self, diagnostic: Diagnostic, region: Option<Node>) -> Diagnostic {
+        let Some(region) = region else { return diagnostic };
+        // The innermost region whose own condition diverges is the one to look at.
+        let mut node = region;
+        while let Some(Cause::Node(outer)) = self.causes[node.0]
+            && outer.0 >= self.kernel.vars.len()
+        {
+            node = outer;
+        }
+        let place = self.regions[self.region_index(node)].place;
+        let diagnostic = diagnostic.related(Location::Head(place), "control diverges here");
+        match self.causes[node.0] {
+            Some(cause) => self.tell_cause(diagnostic, cause),
+            None => diagnostic,
+        }
+    }
+
+    fn tell_cause(&self, diagnostic: Diagnostic, mut cause: Cause) -> Diagnostic {
+        loop {
+            match cause {
+                Cause::Expr(place) => {
+                    return diagnostic.related(Location::Tree(place), "this differs between invocations");
+                }
+                Cause::Result(place) => {
+                    return diagnostic.related(Location::Tree(place), "the result differs between invocations");
+                }
+                Cause::Node(node) | Cause::Leaving(node) => match self.causes[node.0] {
+                    Some(next) => cause = next,
+                    None => return diagnostic,
+                },
+            }
+        }
+    }
+}

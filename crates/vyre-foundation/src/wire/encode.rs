@@ -1,0 +1,312 @@
+//! Programs to bytes; keeps its own stack through [`Walk`], so any depth is encoded.
+
+use crate::ir::{BufferDecl, DataType, Element, Expr, Item, Literal, Name, Node, Parts, Size, Walk};
+use crate::specialize::SpecValue;
+use vyre_spec::{FloatMode, Scalar};
+
+pub(crate) fn encode_parts(parts: &Parts) -> Vec<u8> {
+    let mut out = Encoder(Vec::with_capacity(256));
+    out.byte(match parts.floats {
+        FloatMode::Ieee => 0,
+        FloatMode::Canonical => 1,
+    });
+    out.number(u64::from(parts.subgroup.unwrap_or(0)));
+    for size in &parts.workgroup {
+        out.size(size);
+    }
+    out.length(parts.consts.len());
+    for decl in &parts.consts {
+        out.name(&decl.name);
+        out.spec_value(&decl.default);
+    }
+    out.length(parts.buffers.len());
+    for buffer in &parts.buffers {
+        out.buffer(buffer);
+    }
+    out.nodes(&parts.body);
+    out.0
+}
+
+pub(crate) fn encode_nodes(nodes: &[Node]) -> Vec<u8> {
+    let mut out = Encoder(Vec::new());
+    out.nodes(nodes);
+    out.0
+}
+
+pub(crate) fn encode_expr(expr: &Expr) -> Vec<u8> {
+    let mut out = Encoder(Vec::new());
+    out.items(Walk::expr(expr));
+    out.0
+}
+
+struct Encoder(Vec<u8>);
+
+impl Encoder {
+    fn byte(&mut self, byte: u8) {
+        self.0.push(byte);
+    }
+
+    fn number(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.byte(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.byte(value as u8);
+    }
+
+    fn length(&mut self, length: usize) {
+        self.number(length as u64);
+    }
+
+    fn name(&mut self, name: &Name) {
+        self.length(name.len());
+        self.0.extend_from_slice(name.as_bytes());
+    }
+
+    /// A name that may be missing; the length is one more than that of the name.
+    fn optional_name(&mut self, name: Option<&Name>) {
+        match name {
+            None => self.number(0),
+            Some(name) => {
+                self.length(name.len() + 1);
+                self.0.extend_from_slice(name.as_bytes());
+            }
+        }
+    }
+
+    fn size(&mut self, size: &Size) {
+        match size {
+            Size::Lit(value) => {
+                self.byte(0);
+                self.number(u64::from(*value));
+            }
+            Size::Const(name) => {
+                self.byte(1);
+                self.name(name);
+            }
+        }
+    }
+
+    fn spec_value(&mut self, value: &SpecValue) {
+        let literal = match value {
+            SpecValue::U32(value) => Literal::U32(*value),
+            SpecValue::I32(value) => Literal::I32(*value),
+            SpecValue::F32(value) => Literal::F32((*value).into()),
+            SpecValue::Bool(value) => Literal::Bool(*value),
+            SpecValue::DType(data_type) => {
+                self.byte(0xFF);
+                return self.data_type(data_type);
+            }
+        };
+        self.literal(literal);
+    }
+
+    fn scalar(&mut self, scalar: Scalar) {
+        self.byte(DataType::from(scalar).tag() as u8);
+    }
+
+    fn literal(&mut self, literal: Literal) {
+        self.scalar(literal.scalar());
+        self.number(literal.bits());
+    }
+
+    /// Types nest as deep as their builder made them; the loop follows the one element type each can have.
+    fn data_type(&mut self, data_type: &DataType) {
+        let mut next = Some(data_type);
+        while let Some(data_type) = next.take() {
+            self.number(u64::from(data_type.tag()));
+            match data_type {
+                DataType::Array { element_size } => self.length(*element_size),
+                DataType::Handle(id) | DataType::Opaque(id) => self.number(u64::from(id.0)),
+                DataType::Vec { element, count } => {
+                    self.byte(*count);
+                    next = Some(element);
+                }
+                DataType::TensorShaped { element, shape } => {
+                    self.length(shape.len());
+                    shape.iter().for_each(|extent| self.number(u64::from(*extent)));
+                    next = Some(element);
+                }
+                DataType::SparseCsr { element } | DataType::SparseCoo { element } => next = Some(element),
+                DataType::SparseBsr { element, block_rows, block_cols } => {
+                    self.number(u64::from(*block_rows));
+                    self.number(u64::from(*block_cols));
+                    next = Some(element);
+                }
+                DataType::DeviceMesh { axes } => {
+                    self.length(axes.len());
+                    axes.iter().for_each(|extent| self.number(u64::from(*extent)));
+                }
+                DataType::U32
+                | DataType::I32
+                | DataType::U64
+                | DataType::Vec2U32
+                | DataType::Vec4U32
+                | DataType::Bool
+                | DataType::Bytes
+                | DataType::F16
+                | DataType::BF16
+                | DataType::F32
+                | DataType::F64
+                | DataType::Tensor
+                | DataType::U8
+                | DataType::U16
+                | DataType::I8
+                | DataType::I16
+                | DataType::I64
+                | DataType::F8E4M3
+                | DataType::F8E5M2
+                | DataType::I4
+                | DataType::FP4
+                | DataType::NF4 => {}
+            }
+        }
+    }
+
+    fn buffer(&mut self, buffer: &BufferDecl) {
+        self.name(&buffer.name);
+        self.byte(buffer.access.tag());
+        match &buffer.element {
+            Element::Type(data_type) => {
+                self.byte(0);
+                self.data_type(data_type);
+            }
+            Element::Const(name) => {
+                self.byte(1);
+                self.name(name);
+            }
+        }
+        match &buffer.count {
+            None => self.byte(0xFF),
+            Some(size) => self.size(size),
+        }
+        self.number(buffer.binding.map_or(0, |binding| u64::from(binding) + 1));
+    }
+
+    fn nodes(&mut self, nodes: &[Node]) {
+        self.length(nodes.len());
+        self.items(Walk::body(nodes));
+    }
+
+    fn items(&mut self, walk: Walk<'_>) {
+        for (item, _) in walk {
+            match item {
+                Item::Node(node) => self.node_head(node),
+                Item::Expr(expr) => self.expr_head(expr),
+            }
+        }
+    }
+
+    fn node_head(&mut self, node: &Node) {
+        match node {
+            Node::Let { name, .. } => {
+                self.byte(0x01);
+                self.name(name);
+            }
+            Node::Assign { name, .. } => {
+                self.byte(0x02);
+                self.name(name);
+            }
+            Node::Store { buffer, .. } => {
+                self.byte(0x03);
+                self.name(buffer);
+            }
+            Node::Atomic { result, op, buffer, operands, .. } => {
+                self.byte(0x04);
+                self.optional_name(result.as_ref());
+                self.byte(op.info().tag);
+                self.name(buffer);
+                self.length(operands.len());
+            }
+            Node::Subgroup { result, op, operands } => {
+                self.byte(0x05);
+                self.optional_name(result.as_ref());
+                self.byte(op.info().tag);
+                self.length(operands.len());
+            }
+            Node::If { then, otherwise, .. } => {
+                self.byte(0x06);
+                self.length(then.len());
+                self.length(otherwise.len());
+            }
+            Node::Loop { var, body, .. } => {
+                self.byte(0x07);
+                self.name(var);
+                self.length(body.len());
+            }
+            Node::Break => self.byte(0x08),
+            Node::Continue => self.byte(0x09),
+            Node::Return => self.byte(0x0A),
+            Node::Barrier { ordering } => {
+                self.byte(0x0B);
+                self.byte(ordering.tag());
+            }
+            Node::Trap { tag } => {
+                self.byte(0x0C);
+                self.number(u64::from(*tag));
+            }
+            Node::Block(body) => {
+                self.byte(0x0D);
+                self.length(body.len());
+            }
+            Node::Region { generator, body } => {
+                self.byte(0x0E);
+                self.name(generator);
+                self.length(body.len());
+            }
+        }
+    }
+
+    fn expr_head(&mut self, expr: &Expr) {
+        match expr {
+            Expr::Lit(literal) => {
+                self.byte(0x01);
+                self.literal(*literal);
+            }
+            Expr::Var(name) => {
+                self.byte(0x02);
+                self.name(name);
+            }
+            Expr::Builtin(builtin) => {
+                self.byte(0x03);
+                self.byte(builtin.tag());
+            }
+            Expr::Len(buffer) => {
+                self.byte(0x04);
+                self.name(buffer);
+            }
+            Expr::Load { buffer, .. } => {
+                self.byte(0x05);
+                self.name(buffer);
+            }
+            Expr::Unary { op, .. } => {
+                self.byte(0x06);
+                self.byte(op.info().tag);
+            }
+            Expr::Binary { op, .. } => {
+                self.byte(0x07);
+                self.byte(op.info().tag);
+            }
+            Expr::Ternary { op, .. } => {
+                self.byte(0x08);
+                self.byte(op.info().tag);
+            }
+            Expr::Cast { to, .. } => {
+                self.byte(0x09);
+                self.scalar(*to);
+            }
+            Expr::Bitcast { to, .. } => {
+                self.byte(0x0A);
+                self.scalar(*to);
+            }
+            Expr::Vector { components } => {
+                self.byte(0x0B);
+                self.length(components.len());
+            }
+            Expr::Extract { component, .. } => {
+                self.byte(0x0C);
+                self.byte(*component);
+            }
+        }
+    }
+}

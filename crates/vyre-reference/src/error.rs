@@ -1,0 +1,67 @@
+//! Why a dispatch gave no outputs.
+
+use std::fmt;
+use vyre_foundation::ir::{Place, Program};
+use vyre_foundation::{Diagnostic, Location, Report};
+use vyre_spec::ErrorCode;
+
+/// Why a dispatch gave no outputs; one variant per thing a caller does about it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum RunError {
+    /// The program, its constants, inputs or launch are wrong; nothing ran.
+    Rejected(Report),
+    /// The kernel trapped. All other invocations finished.
+    Trap {
+        /// The number in the `trap` statement.
+        tag: u32,
+        /// The smallest invocation that trapped: its `gid`. Invocations are ordered by z, then y, then x.
+        invocation: [u32; 3],
+        /// The statement.
+        place: Place,
+    },
+    /// The dispatch took more steps than it was given.
+    OutOfFuel {
+        /// The steps it was given.
+        fuel: u64,
+    },
+}
+
+impl RunError {
+    /// The error as a report about `program`.
+    #[must_use]
+    pub fn report(&self, program: &Program) -> Report {
+        match self {
+            RunError::Rejected(report) => report.clone(),
+            RunError::Trap { tag, invocation: [x, y, z], place } => Report::about(
+                program,
+                vec![
+                    Diagnostic::new(ErrorCode::E0713, format!("trap {tag} in invocation {x},{y},{z}"))
+                        .at(Location::Tree(*place))
+                        .help("there are no outputs; this is the first of the invocations that trapped"),
+                ],
+            ),
+            RunError::OutOfFuel { fuel } => Report::single(
+                Diagnostic::new(ErrorCode::E0712, format!("the dispatch takes more than {fuel} steps"))
+                    .help("give it more fuel (`--fuel N`), or a smaller launch"),
+            ),
+        }
+    }
+}
+
+impl From<Report> for RunError {
+    fn from(report: Report) -> Self {
+        RunError::Rejected(report)
+    }
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RunError::Rejected(report) => report.fmt(f),
+            RunError::Trap { tag, invocation: [x, y, z], .. } => write!(f, "trap {tag} in invocation {x},{y},{z}"),
+            RunError::OutOfFuel { fuel } => write!(f, "the dispatch takes more than {fuel} steps"),
+        }
+    }
+}
+
+impl std::error::Error for RunError {}
