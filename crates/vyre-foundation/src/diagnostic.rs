@@ -60,6 +60,8 @@ pub enum Location {
     Tree(Place),
     /// The word that says what a statement or an expression is: its operator, its function, the name it reads or declares.
     Head(Place),
+    /// The variable that the result of an atomic or subgroup operation is put into.
+    Result(Place),
 }
 
 /// A change of the text that would mend the mistake.
@@ -169,6 +171,8 @@ pub struct Spans {
     pub buffers: Vec<[Span; 5]>,
     /// Statements and expressions by place: whole and head.
     pub tree: Vec<(Span, Span)>,
+    /// The variables that results of operations are put into, by the places of the operations, in order.
+    pub results: Vec<(Place, Span)>,
 }
 
 /// A text and where in it the parts of its program are.
@@ -196,6 +200,9 @@ impl Source {
             Location::Buffer(n, part) => spans.buffers.get(n as usize).map(|spans| spans[part as usize]),
             Location::Tree(Place(n)) => spans.tree.get(n as usize).map(|spans| spans.0),
             Location::Head(Place(n)) => spans.tree.get(n as usize).map(|spans| spans.1),
+            Location::Result(place) => {
+                spans.results.binary_search_by_key(&place, |(place, _)| *place).ok().map(|n| spans.results[n].1)
+            }
         };
         found.unwrap_or(spans.program)
     }
@@ -251,3 +258,17 @@ impl fmt::Display for Report {
 }
 
 impl std::error::Error for Report {}
+
+/// The text of a file; bytes that are not UTF-8 are a mistake with a place.
+pub fn utf8<'a>(name: &str, bytes: &'a [u8]) -> Result<&'a str, Report> {
+    std::str::from_utf8(bytes).map_err(|error| {
+        let at = error.valid_up_to() as u32;
+        // Everything up to the bad byte is kept as it is, so the place is right in the drawn text too.
+        let source = Source { name: name.into(), text: String::from_utf8_lossy(bytes).into_owned(), ..Source::default() };
+        let diagnostic = Diagnostic::new(ErrorCode::E0111, format!("byte {at} of the file is not UTF-8"))
+            .at(Location::Text(Span { start: at, end: at + 1 }))
+            .expected("UTF-8 text")
+            .found(format!("byte 0x{:02x}", bytes[at as usize]));
+        Report { source: Some(Arc::new(source)), diagnostics: vec![diagnostic] }
+    })
+}

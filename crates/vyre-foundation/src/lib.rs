@@ -5,6 +5,7 @@
 //! - [`validate`]: the rules of the language, and the resolved kernel that a valid program gives.
 //! - [`specialize`](specialize()): values for specialization constants.
 //! - [`launch`]: buffer lengths and geometry of one dispatch.
+//! - [`values`]: elements of buffers as people write them.
 //! - [`determinism`]: whether a program's bytes are the same under every schedule.
 
 pub mod determinism;
@@ -17,6 +18,7 @@ pub mod memory_model;
 pub mod specialize;
 pub mod text;
 pub mod validate;
+pub mod values;
 mod wire;
 
 pub use diagnostic::{Diagnostic, Location, Report, Source};

@@ -1,8 +1,8 @@
 //! Integer ops, total and wrapping, generic over the four integer types.
 //!
-//! Ops that std already defines as the semantics table does (`wrapping_add`, `leading_zeros`, `saturating_sub`, ...) are methods of
-//! [`Int`]; the functions are those where the table says more than std: what a zero divisor gives, and shift amounts taken modulo
-//! the width.
+//! Ops that std already defines as the semantics table does (`wrapping_add`, `leading_zeros`, `saturating_sub`, ...) are methods
+//! of [`Int`]; the functions are those where the table says more than std: what a zero divisor gives, and shift amounts taken
+//! modulo the width.
 
 use std::fmt::Debug;
 use std::ops::{BitAnd, BitOr, BitXor, Not};

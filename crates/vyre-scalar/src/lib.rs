@@ -1,12 +1,13 @@
 //! What each pure op does to bits, and what one element of memory means: the arithmetic half of the semantics table.
 //!
 //! Everything here is safe Rust and uses only IEEE additions, multiplications, divisions and square roots, conversions and
-//! integers, so the answers are the same on every machine. No function of the platform's math library is called.
+//! integers, so the answers are the same on every machine. Of the platform's math library at most the square root is called,
+//! where the CPU has no instruction for it, and its result is fixed by IEEE 754.
 //!
 //! **Representation.** A scalar value is its bits in the low part of a `u64`, with zeros above: `bool` is 0 or 1, 32-bit types
-//! are zero-extended, also the signed one. Float values in flight are always *canonical* for the program's [`FloatMode`]: there is
-//! one NaN, and under [`FloatMode::Canonical`] everything of magnitude at most 2⁻¹²⁶ (f64: 2⁻¹⁰²²) is +0. Loads, literals and
-//! conversions establish this through [`canonicalize`], and every function here keeps it.
+//! are zero-extended, also the signed one. Float values in flight are always *canonical* for the program's
+//! [`FloatMode`](vyre_spec::FloatMode): there is one NaN, and under `Canonical` everything of magnitude at most 2⁻¹²⁶ (f64:
+//! 2⁻¹⁰²²) is +0. Loads, literals and conversions establish this through [`canonicalize`], and every function here keeps it.
 //!
 //! **Two layers.** The modules [`int`], [`float`], [`elementary`] and [`small`] work on native types, are generic where the types
 //! differ only in width, and inline, so that a loop over slices can be built from them. [`unary`], [`binary`], [`ternary`],
@@ -29,7 +30,6 @@ pub use atomic::atomic;
 pub use convert::{bitcast, cast};
 pub use reduce::{identity, reduce};
 pub use value::Value;
-pub use vyre_spec::FloatMode;
 
 #[cfg(test)]
 mod samples;

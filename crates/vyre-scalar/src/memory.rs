@@ -1,7 +1,7 @@
 //! Elements in bytes: how many fit, what a load gives and what a store leaves.
 //!
-//! Little-endian throughout. Elements lie side by side without padding (a vector of three takes twelve bytes); of two nibbles in a
-//! byte the one with the even index is the low one. Loads canonicalise floats; stores take canonical values, so only narrowing
+//! Little-endian throughout. Elements lie side by side without padding (a vector of three takes twelve bytes); of two nibbles in
+//! a byte the one with the even index is the low one. Loads canonicalise floats; stores take canonical values, so only narrowing
 //! changes what they write.
 
 use crate::apply::canonicalize;
@@ -11,14 +11,15 @@ use crate::small::{self, Format};
 use crate::value::Value;
 use vyre_spec::{DataType, FloatMode, Scalar, Storage, ValueType};
 
-/// Whole elements of `ty` in `bytes` bytes, rounded down, two a byte for nibbles. `None` for types no kernel can use, and when the
-/// count does not fit a `u64`.
+/// Whole elements of `ty` in `bytes` bytes, rounded down, two a byte for nibbles. `None` for types no kernel can use, and when
+/// the count does not fit a `u64`.
 #[must_use]
 pub fn element_count(ty: &DataType, bytes: u64) -> Option<u64> {
     u64::try_from(u128::from(bytes) * 8 / element_bits(ty)?).ok()
 }
 
-/// Bytes that `count` elements take, rounded up for nibbles. `None` when they do not fit a `u64`, and for types no kernel can use.
+/// Bytes that `count` elements take, rounded up for nibbles. `None` when they do not fit a `u64`, and for types no kernel can
+/// use.
 #[must_use]
 pub fn byte_length(ty: &DataType, count: u64) -> Option<u64> {
     u64::try_from((u128::from(count) * element_bits(ty)?).div_ceil(8)).ok()
@@ -165,4 +166,218 @@ fn put<const SIZE: usize>(bytes: &mut [u8], index: u32, element: [u8; SIZE]) {
 #[inline]
 fn nibble(bytes: &[u8], index: u32) -> Option<u8> {
     bytes.get(index as usize / 2).map(|byte| byte >> (4 * (index % 2)) & 0xF)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::samples::values;
+    use vyre_spec::TypeId;
+
+    const IEEE: FloatMode = FloatMode::Ieee;
+
+    fn scalar(ty: &DataType, mode: FloatMode, bytes: &[u8], index: u32) -> u64 {
+        let value = load(ty, mode, bytes, index);
+        assert_eq!(value.0[1..], [0, 0, 0]);
+        value.scalar()
+    }
+
+    fn vectors() -> Vec<DataType> {
+        let mut vectors = vec![DataType::Vec2U32, DataType::Vec4U32];
+        for part in [Scalar::U32, Scalar::I32, Scalar::F32] {
+            vectors.extend((2..=4).map(|count| DataType::vector(part, count)));
+        }
+        vectors
+    }
+
+    fn described() -> Vec<DataType> {
+        vec![
+            DataType::Bytes,
+            DataType::Array { element_size: 4 },
+            DataType::Tensor,
+            DataType::Handle(TypeId(1)),
+            DataType::vector(Scalar::U32, 5),
+            DataType::vector(Scalar::U64, 2),
+            DataType::SparseCsr { element: Box::new(DataType::U32) },
+        ]
+    }
+
+    #[test]
+    fn counts_round_down_and_lengths_round_up() {
+        for (ty, bytes, count) in [
+            (DataType::U32, 11, 2),
+            (DataType::Bool, 8, 2),
+            (DataType::F64, 15, 1),
+            (DataType::U8, 3, 3),
+            (DataType::F16, 3, 1),
+            (DataType::I4, 3, 6),
+            (DataType::vector(Scalar::F32, 3), 35, 2),
+            (DataType::Vec4U32, 16, 1),
+            (DataType::NF4, 0, 0),
+            (DataType::U8, u64::MAX, u64::MAX),
+        ] {
+            assert_eq!(element_count(&ty, bytes), Some(count), "{ty}");
+        }
+        for (ty, count, bytes) in [
+            (DataType::U32, 3, 12),
+            (DataType::I4, 3, 2),
+            (DataType::FP4, 4, 2),
+            (DataType::BF16, 3, 6),
+            (DataType::vector(Scalar::F32, 3), 2, 24),
+            (DataType::I4, u64::MAX, 1 << 63),
+        ] {
+            assert_eq!(byte_length(&ty, count), Some(bytes), "{ty}");
+        }
+        assert_eq!(byte_length(&DataType::U32, u64::MAX / 4 + 1), None);
+        assert_eq!(element_count(&DataType::I4, 1 << 63), None);
+        for ty in described() {
+            assert_eq!((element_count(&ty, 16), byte_length(&ty, 4)), (None, None), "{ty}");
+        }
+    }
+
+    #[test]
+    fn loads_are_little_endian_and_widen_by_the_sign_of_the_element() {
+        let bytes: Vec<u8> = (0xF1..=0xFF).chain(0x01..=0x09).collect();
+        for (ty, index, expected) in [
+            (DataType::U8, 1, 0xF2),
+            (DataType::I8, 1, 0xFFFF_FFF2),
+            (DataType::I8, 16, 2),
+            (DataType::U16, 1, 0xF4F3),
+            (DataType::I16, 1, 0xFFFF_F4F3),
+            (DataType::I16, 8, 0x0302),
+            (DataType::U32, 1, 0xF8F7_F6F5),
+            (DataType::I32, 1, 0xF8F7_F6F5),
+            (DataType::U64, 1, 0x01FF_FEFD_FCFB_FAF9),
+            (DataType::I64, 0, 0xF8F7_F6F5_F4F3_F2F1),
+            (DataType::F32, 4, 0x0504_0302),
+            (DataType::F64, 2, 0x0908_0706_0504_0302),
+            (DataType::BF16, 8, 0x0302_0000),
+        ] {
+            assert_eq!(scalar(&ty, IEEE, &bytes, index), expected, "{ty}");
+        }
+    }
+
+    #[test]
+    fn a_bool_is_true_when_any_of_its_four_bytes_is_not_zero_and_is_stored_as_one() {
+        let mut bytes = [0, 0, 0, 0, 0, 0, 0, 0x80, 9, 9, 9, 9];
+        assert_eq!(scalar(&DataType::Bool, IEEE, &bytes, 0), 0);
+        assert_eq!(scalar(&DataType::Bool, IEEE, &bytes, 1), 1);
+        store(&DataType::Bool, &mut bytes, 1, Value::from(1));
+        store(&DataType::Bool, &mut bytes, 2, Value::from(0));
+        assert_eq!(bytes, [0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
+    }
+
+    #[test]
+    fn the_even_nibble_is_the_low_one() {
+        let bytes = [0x7F, 0x80];
+        let load_all = |ty: DataType| [0, 1, 2, 3].map(|index| scalar(&ty, IEEE, &bytes, index));
+        assert_eq!(load_all(DataType::I4), [0xFFFF_FFFF, 7, 0, 0xFFFF_FFF8]);
+        assert_eq!(load_all(DataType::FP4), [0xC0C0_0000, 0x40C0_0000, 0, 0x8000_0000]);
+        assert_eq!(load_all(DataType::NF4), [15, 7, 0, 8].map(|value| u64::from(vyre_spec::nibble::NF4[value])));
+        assert_eq!(scalar(&DataType::FP4, FloatMode::Canonical, &bytes, 3), 0, "-0 is +0 in canonical mode");
+    }
+
+    #[test]
+    fn float_loads_give_one_nan_and_flush_in_canonical_mode() {
+        for (ty, bytes, ieee, canonical) in [
+            (DataType::F32, &[1, 0, 0xA0, 0xFF][..], 0x7FC0_0000, 0x7FC0_0000),
+            (DataType::F32, &[1, 0, 0, 0x80], 0x8000_0001, 0),
+            (DataType::F32, &[0, 0, 0x80, 0x00], 0x0080_0000, 0),
+            (DataType::F32, &[1, 0, 0x80, 0x00], 0x0080_0001, 0x0080_0001),
+            (DataType::F64, &[0, 0, 0, 0, 0, 0, 0x10, 0x80], 0x8010_0000_0000_0000, 0),
+            (DataType::F64, &[1, 0, 0, 0, 0, 0, 0xF0, 0xFF], 0x7FF8_0000_0000_0000, 0x7FF8_0000_0000_0000),
+            (DataType::BF16, &[0x40, 0x80], 0x8040_0000, 0),
+            (DataType::BF16, &[0x81, 0xFF], 0x7FC0_0000, 0x7FC0_0000),
+            (DataType::F16, &[0x01, 0x80], 0xB380_0000, 0xB380_0000),
+            (DataType::F16, &[0x00, 0x80], 0x8000_0000, 0),
+            (DataType::F8E4M3, &[0xFF], 0x7FC0_0000, 0x7FC0_0000),
+            (DataType::F8E5M2, &[0xFC], 0xFF80_0000, 0xFF80_0000),
+        ] {
+            assert_eq!(scalar(&ty, IEEE, bytes, 0), ieee, "{ty} {bytes:x?}");
+            assert_eq!(scalar(&ty, FloatMode::Canonical, bytes, 0), canonical, "{ty} {bytes:x?}");
+        }
+    }
+
+    #[test]
+    fn stores_narrow_by_wrapping_or_rounding() {
+        let f = |value: f32| u64::from(value.to_bits());
+        for (ty, value, expected) in [
+            (DataType::U8, 0x1234_5678, &[0x78][..]),
+            (DataType::I8, 0xFFFF_FF80, &[0x80]),
+            (DataType::U16, 0x1234_5678, &[0x78, 0x56]),
+            (DataType::I16, 0xFFFF_8001, &[0x01, 0x80]),
+            (DataType::F16, f(1.0), &[0x00, 0x3C]),
+            (DataType::F16, f(f32::NAN), &[0x00, 0x7E]),
+            (DataType::BF16, f(-3.140_625), &[0x49, 0xC0]),
+            (DataType::BF16, f(1.001_953_1), &[0x80, 0x3F]),
+            (DataType::F8E4M3, f(-1e9), &[0xFE]),
+            (DataType::F8E5M2, f(f32::INFINITY), &[0x7B]),
+        ] {
+            let mut bytes = vec![0xEE; expected.len() * 3];
+            store(&ty, &mut bytes, 1, Value::from(value));
+            let mut all = vec![0xEE; expected.len()];
+            all.extend(expected);
+            all.extend(vec![0xEE; expected.len()]);
+            assert_eq!(bytes, all, "{ty}");
+        }
+    }
+
+    #[test]
+    fn what_is_stored_in_a_computed_type_is_loaded_back() {
+        for ty in Scalar::ALL {
+            let data_type = DataType::from(ty);
+            for value in values(ty, IEEE) {
+                let mut bytes = [0xEE; 24];
+                store(&data_type, &mut bytes, 2, Value::from(value));
+                assert_eq!(scalar(&data_type, IEEE, &bytes, 2), value, "{ty}");
+                let size = ty.bytes() as usize;
+                assert!(bytes[..2 * size].iter().chain(&bytes[3 * size..]).all(|byte| *byte == 0xEE), "{ty}");
+            }
+        }
+        for ty in vectors() {
+            let size = ty.bits().expect("vectors have a size") as usize / 8;
+            let mut value = Value([0x3F80_0001, 0xC000_0002, 0x4040_0003, 0xC080_0004]);
+            value.0[size / 4..].fill(0);
+            let mut bytes = vec![0xEE; 3 * size];
+            store(&ty, &mut bytes, 1, value);
+            assert_eq!(load(&ty, IEEE, &bytes, 1), value, "{ty}");
+            assert_eq!(bytes[size..size + 8], [1, 0, 0x80, 0x3F, 2, 0, 0, 0xC0], "{ty}");
+            assert!(bytes[..size].iter().chain(&bytes[2 * size..]).all(|byte| *byte == 0xEE), "{ty}");
+        }
+    }
+
+    #[test]
+    fn components_of_float_vectors_are_canonical() {
+        let bytes = [1, 0, 0xC0, 0xFF, 1, 0, 0, 0x80, 0, 0, 0x80, 0x3F];
+        let ty = DataType::vector(Scalar::F32, 3);
+        assert_eq!(load(&ty, IEEE, &bytes, 0), Value([0x7FC0_0000, 0x8000_0001, 0x3F80_0000, 0]));
+        assert_eq!(load(&ty, FloatMode::Canonical, &bytes, 0), Value([0x7FC0_0000, 0, 0x3F80_0000, 0]));
+    }
+
+    #[test]
+    fn out_of_range_loads_zero_and_stores_nothing() {
+        for ty in DataType::KERNEL_SCALARS.into_iter().chain(vectors()) {
+            // Two elements and a tail that is part of a third.
+            let mut bytes = vec![0xEE; byte_length(&ty, 3).expect("kernel types have a size") as usize - 1];
+            let count = element_count(&ty, bytes.len() as u64).expect("kernel types have a size") as u32;
+            let before = bytes.clone();
+            for index in [count, count + 1, 0x4000_0000, 0x8000_0000, u32::MAX] {
+                assert_eq!(load(&ty, IEEE, &bytes, index), Value::default(), "{ty} {index}");
+                store(&ty, &mut bytes, index, Value([u64::MAX; 4]));
+            }
+            assert_eq!(bytes, before, "{ty}");
+        }
+    }
+
+    #[test]
+    fn load_only_and_described_types_are_never_written() {
+        for ty in described().into_iter().chain([DataType::I4, DataType::FP4, DataType::NF4]) {
+            let mut bytes = [0xEE; 16];
+            store(&ty, &mut bytes, 0, Value::from(0));
+            assert_eq!(bytes, [0xEE; 16], "{ty}");
+        }
+        for ty in described() {
+            assert_eq!(load(&ty, IEEE, &[0xEE; 64], 0), Value::default(), "{ty}");
+        }
+    }
 }

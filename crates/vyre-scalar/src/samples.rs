@@ -60,7 +60,7 @@ fn integers(width: u32) -> Vec<u64> {
 /// the one NaN; both signs.
 fn floats(width: u32, fraction: u32) -> Vec<u64> {
     let infinity = ((1u64 << (width - 1 - fraction)) - 1) << fraction;
-    let one = infinity / 2 & infinity;
+    let one = (infinity / 2) & infinity;
     let unit = 1u64 << fraction;
     let half_ulp_integers = one + u64::from(fraction - 1) * unit;
     let mut values = vec![infinity, infinity | unit >> 1];

@@ -35,37 +35,33 @@ pub(super) fn scan(text: &str) -> (usize, Result<Number, BadNumber>) {
         let sign = usize::from(matches!(at(from + 1), b'+' | b'-'));
         at(from + 1 + sign).is_ascii_digit().then(|| run(from + 1 + sign, |byte| byte.is_ascii_digit()))
     };
-    let base = match &text[..text.len().min(2)] {
-        "0x" => 16,
-        "0b" => 2,
+    let base = match text.get(..2) {
+        Some("0x") => 16,
+        Some("0b") => 2,
         _ => 10,
     };
-    let (digits_end, mut number_end, is_float);
-    match base {
+    let (number_end, is_float) = match base {
         16 => {
-            digits_end = run(2, |byte| byte.is_ascii_hexdigit());
-            let fraction_end = if at(digits_end) == b'.' { run(digits_end + 1, |byte| byte.is_ascii_hexdigit()) } else { digits_end };
-            // Without an exponent `.c7` is a component.
-            is_float = at(fraction_end) == b'p';
-            number_end = if is_float { exponent_end(fraction_end).unwrap_or(fraction_end) } else { digits_end };
+            let digits_end = run(2, |byte| byte.is_ascii_hexdigit());
+            let point = usize::from(at(digits_end) == b'.');
+            let fraction_end = run(digits_end + point, |byte| byte.is_ascii_hexdigit());
+            match at(fraction_end) {
+                b'p' => (exponent_end(fraction_end).unwrap_or(fraction_end), true),
+                // Without an exponent `.c7` is a component.
+                _ => (digits_end, false),
+            }
         }
-        2 => {
-            digits_end = run(2, |byte| matches!(byte, b'0' | b'1'));
-            number_end = digits_end;
-            is_float = false;
-        }
+        2 => (run(2, |byte| matches!(byte, b'0' | b'1')), false),
         _ => {
-            digits_end = run(0, |byte| byte.is_ascii_digit());
-            number_end = digits_end;
-            if at(digits_end) == b'.' && at(digits_end + 1).is_ascii_digit() {
-                number_end = run(digits_end + 1, |byte| byte.is_ascii_digit());
+            let digits_end = run(0, |byte| byte.is_ascii_digit());
+            let has_fraction = at(digits_end) == b'.' && at(digits_end + 1).is_ascii_digit();
+            let mut end = if has_fraction { run(digits_end + 1, |byte| byte.is_ascii_digit()) } else { digits_end };
+            if at(end) == b'e' {
+                end = exponent_end(end).unwrap_or(end);
             }
-            if at(number_end) == b'e' {
-                number_end = exponent_end(number_end).unwrap_or(number_end);
-            }
-            is_float = number_end > digits_end;
+            (end, end > digits_end)
         }
-    }
+    };
     let end = run(number_end, |byte| byte.is_ascii_alphanumeric());
     let (number, suffix) = (&text[..number_end], &text[number_end..end]);
     let result = if is_float {

@@ -1,0 +1,108 @@
+//! What the parser reads: the program with every span, and with integers whose type is not decided yet.
+//!
+//! Declarations have their final form already. Statements and expressions mirror the IR; parentheses leave a trace in the spans only.
+
+use crate::diagnostic::Span;
+use crate::ir::{BufferDecl, ConstDecl, FloatMode, Literal, Name, Size};
+use crate::memory_model::MemoryOrdering;
+use vyre_spec::{AtomicOp, BinaryOp, Builtin, Scalar, SubgroupOp, TernaryOp, UnaryOp};
+
+/// A program.
+pub(super) struct Program {
+    /// The name; `None` for a raw program.
+    pub(super) name: Option<Name>,
+    /// The name, or the word `raw`.
+    pub(super) name_span: Span,
+    /// From the first word to the closing brace.
+    pub(super) span: Span,
+    pub(super) header: Header,
+    pub(super) body: Vec<Stmt>,
+}
+
+/// The declarations.
+#[derive(Default)]
+pub(super) struct Header {
+    pub(super) workgroup: Option<([Size; 3], Span)>,
+    pub(super) floats: Option<(FloatMode, Span)>,
+    pub(super) subgroup: Option<(u32, Span)>,
+    /// Each with the span of its name.
+    pub(super) consts: Vec<(ConstDecl, Span)>,
+    /// Each with its spans as [`crate::diagnostic::Spans::buffers`] has them.
+    pub(super) buffers: Vec<(BufferDecl, [Span; 5])>,
+}
+
+/// A statement.
+pub(super) struct Stmt {
+    pub(super) kind: StmtKind,
+    pub(super) span: Span,
+    pub(super) head: Span,
+}
+
+pub(super) enum StmtKind {
+    Let(Name, Expr),
+    Assign(Name, Expr),
+    Store(Name, Expr, Expr),
+    Atomic { result: Option<(Name, Span)>, op: AtomicOp, buffer: Name, index: Expr, operands: Vec<Expr> },
+    Subgroup { result: Option<(Name, Span)>, op: SubgroupOp, operands: Vec<Expr> },
+    If(Expr, Vec<Stmt>, Vec<Stmt>),
+    Loop(Name, Expr, Expr, Vec<Stmt>),
+    Break,
+    Continue,
+    Return,
+    Barrier(MemoryOrdering),
+    Trap(u32),
+    Block(Vec<Stmt>),
+    Region(Name, Vec<Stmt>),
+}
+
+/// An expression.
+pub(super) struct Expr {
+    pub(super) kind: ExprKind,
+    /// Without parentheses around it.
+    pub(super) span: Span,
+    /// With them.
+    pub(super) outer: Span,
+    pub(super) head: Span,
+    /// How many expressions are on the longest path from here downwards, this one included; as [`crate::ir::Walk`] will count them.
+    pub(super) height: u32,
+}
+
+pub(super) enum ExprKind {
+    Lit(Literal),
+    /// An integer whose type its context decides.
+    Open(OpenInt),
+    Var(Name),
+    Builtin(Builtin),
+    Len(Name),
+    Load(Name, Box<Expr>),
+    Unary(UnaryOp, Box<Expr>),
+    Binary(BinaryOp, Box<[Expr; 2]>),
+    Ternary(TernaryOp, Box<[Expr; 3]>),
+    Cast(Scalar, Box<Expr>),
+    Bitcast(Scalar, Box<Expr>),
+    Vector(Vec<Expr>),
+    Extract(Box<Expr>, u8),
+}
+
+/// An integer without suffix.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct OpenInt {
+    pub(super) negative: bool,
+    /// `None` is more than any type holds.
+    pub(super) magnitude: Option<u64>,
+}
+
+impl OpenInt {
+    /// The integer as a constant of type `scalar`; `None` if that is no integer type or the number does not fit.
+    pub(super) fn of_type(self, scalar: Scalar) -> Option<Literal> {
+        let magnitude = i128::from(self.magnitude?);
+        let value = if self.negative { -magnitude } else { magnitude };
+        match scalar {
+            Scalar::U32 => value.try_into().ok().map(Literal::U32),
+            Scalar::I32 => value.try_into().ok().map(Literal::I32),
+            Scalar::U64 => value.try_into().ok().map(Literal::U64),
+            Scalar::I64 => value.try_into().ok().map(Literal::I64),
+            Scalar::Bool | Scalar::F32 | Scalar::F64 => None,
+        }
+    }
+}

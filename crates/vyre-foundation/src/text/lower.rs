@@ -1,0 +1,196 @@
+//! The parsed tree to IR, with the spans of all its parts.
+
+use super::ast;
+use super::ast::{ExprKind, OpenInt, StmtKind};
+use super::declarations::does_not_fit;
+use super::infer;
+use crate::diagnostic::{Diagnostic, Span, Spans};
+use crate::ir::{Body, Child, Expr, Literal, Node, Parts, Place, Size};
+
+/// The IR of a program without mistakes in its syntax. The only mistakes left to find are integers that the types their contexts
+/// fix do not hold.
+pub(super) fn lower(program: ast::Program, text: &str) -> Result<(Parts, Spans), Vec<Diagnostic>> {
+    let mut lowering = Lowering::default();
+    let header = program.header;
+    let one = || ([Size::Lit(1), Size::Lit(1), Size::Lit(1)], program.name_span);
+    let (workgroup, workgroup_span) = header.workgroup.unwrap_or_else(one);
+    let mut parts = Parts {
+        workgroup,
+        floats: header.floats.map_or_else(Default::default, |(mode, _)| mode),
+        subgroup: header.subgroup.map(|(size, _)| size),
+        consts: Vec::with_capacity(header.consts.len()),
+        buffers: Vec::with_capacity(header.buffers.len()),
+        body: Body::default(),
+    };
+    let spans = &mut lowering.spans;
+    spans.program = program.name_span;
+    spans.workgroup = workgroup_span;
+    spans.subgroup = header.subgroup.map_or(program.name_span, |(_, span)| span);
+    for (decl, span) in header.consts {
+        parts.consts.push(decl);
+        spans.consts.push(span);
+    }
+    for (decl, span) in header.buffers {
+        parts.buffers.push(decl);
+        spans.buffers.push(span);
+    }
+    parts.body = match program.name {
+        Some(generator) => {
+            lowering.place(program.span, program.name_span);
+            vec![Node::Region { generator, body: lowering.body(program.body) }].into()
+        }
+        None => lowering.body(program.body),
+    };
+    let Lowering { spans, open } = lowering;
+    if !open.is_empty() {
+        decide(&mut parts, &open, &spans, text)?;
+    }
+    Ok((parts, spans))
+}
+
+/// Puts the literals that the contexts fix in the places of open integers, which are in the order of the walk.
+fn decide(parts: &mut Parts, open: &[(u32, OpenInt)], spans: &Spans, text: &str) -> Result<(), Vec<Diagnostic>> {
+    let contexts = infer::contexts(parts, |place, _| open.binary_search_by_key(&place, |(place, _)| *place).is_ok());
+    let mut mistakes = Vec::new();
+    let mut literals = Vec::with_capacity(open.len());
+    for ((place, value), context) in open.iter().zip(contexts) {
+        match context.literal(*value) {
+            Ok(literal) => literals.push((*place, literal)),
+            Err(scalar) => {
+                let (span, _) = spans.tree[*place as usize];
+                mistakes.push(does_not_fit(&text[span.start as usize..span.end as usize], *value, scalar, span));
+            }
+        }
+    }
+    if !mistakes.is_empty() {
+        return Err(mistakes);
+    }
+    let mut patch = Patch { literals: literals.into_iter().peekable(), place: 0 };
+    patch.body(&mut parts.body);
+    Ok(())
+}
+
+#[derive(Default)]
+struct Lowering {
+    spans: Spans,
+    /// The places of integers without a type, in order.
+    open: Vec<(u32, OpenInt)>,
+}
+
+impl Lowering {
+    /// Notes where the next statement or expression of the walk stands.
+    fn place(&mut self, whole: Span, head: Span) -> u32 {
+        self.spans.tree.push((whole, head));
+        self.spans.tree.len() as u32 - 1
+    }
+
+    fn body(&mut self, body: Vec<ast::Stmt>) -> Body {
+        body.into_iter().map(|stmt| self.stmt(stmt)).collect()
+    }
+
+    fn result(&mut self, place: u32, result: Option<(crate::ir::Name, Span)>) -> Option<crate::ir::Name> {
+        result.map(|(name, span)| {
+            self.spans.results.push((Place(place), span));
+            name
+        })
+    }
+
+    fn stmt(&mut self, stmt: ast::Stmt) -> Node {
+        let place = self.place(stmt.span, stmt.head);
+        match stmt.kind {
+            StmtKind::Let(name, value) => Node::Let { name, value: self.expr(value) },
+            StmtKind::Assign(name, value) => Node::Assign { name, value: self.expr(value) },
+            StmtKind::Store(buffer, index, value) => {
+                let index = self.expr(index);
+                Node::Store { buffer, index, value: self.expr(value) }
+            }
+            StmtKind::Atomic { result, op, buffer, index, operands } => {
+                let result = self.result(place, result);
+                let index = self.expr(index);
+                Node::Atomic { result, op, buffer, index, operands: operands.into_iter().map(|operand| self.expr(operand)).collect() }
+            }
+            StmtKind::Subgroup { result, op, operands } => {
+                let result = self.result(place, result);
+                Node::Subgroup { result, op, operands: operands.into_iter().map(|operand| self.expr(operand)).collect() }
+            }
+            StmtKind::If(cond, then, otherwise) => {
+                let cond = self.expr(cond);
+                let then = self.body(then);
+                Node::If { cond, then, otherwise: self.body(otherwise) }
+            }
+            StmtKind::Loop(var, from, to, body) => {
+                let from = self.expr(from);
+                let to = self.expr(to);
+                Node::Loop { var, from, to, body: self.body(body) }
+            }
+            StmtKind::Break => Node::Break,
+            StmtKind::Continue => Node::Continue,
+            StmtKind::Return => Node::Return,
+            StmtKind::Barrier(ordering) => Node::Barrier { ordering },
+            StmtKind::Trap(tag) => Node::Trap { tag },
+            StmtKind::Block(body) => Node::Block(self.body(body)),
+            StmtKind::Region(generator, body) => Node::Region { generator, body: self.body(body) },
+        }
+    }
+
+    fn child(&mut self, expr: ast::Expr) -> Child {
+        self.expr(expr).into()
+    }
+
+    fn expr(&mut self, expr: ast::Expr) -> Expr {
+        let place = self.place(expr.span, expr.head);
+        match expr.kind {
+            ExprKind::Lit(literal) => Expr::Lit(literal),
+            ExprKind::Open(value) => {
+                self.open.push((place, value));
+                Expr::Lit(Literal::U32(0))
+            }
+            ExprKind::Var(name) => Expr::Var(name),
+            ExprKind::Builtin(builtin) => Expr::Builtin(builtin),
+            ExprKind::Len(buffer) => Expr::Len(buffer),
+            ExprKind::Load(buffer, index) => Expr::Load { buffer, index: self.child(*index) },
+            ExprKind::Unary(op, operand) => Expr::Unary { op, operand: self.child(*operand) },
+            ExprKind::Binary(op, operands) => {
+                let [left, right] = operands.map(|operand| self.child(operand));
+                Expr::Binary { op, left, right }
+            }
+            ExprKind::Ternary(op, operands) => Expr::Ternary { op, operands: operands.map(|operand| self.child(operand)) },
+            ExprKind::Cast(to, value) => Expr::Cast { to, value: self.child(*value) },
+            ExprKind::Bitcast(to, value) => Expr::Bitcast { to, value: self.child(*value) },
+            ExprKind::Vector(components) => {
+                Expr::Vector { components: components.into_iter().map(|component| self.child(component)).collect() }
+            }
+            ExprKind::Extract(vector, component) => Expr::Extract { vector: self.child(*vector), component },
+        }
+    }
+}
+
+/// Replaces literals by their places.
+struct Patch<I: Iterator<Item = (u32, Literal)>> {
+    literals: std::iter::Peekable<I>,
+    place: u32,
+}
+
+impl<I: Iterator<Item = (u32, Literal)>> Patch<I> {
+    fn body(&mut self, body: &mut Body) {
+        for node in body.iter_mut() {
+            self.place += 1;
+            for expr in node.exprs_mut() {
+                self.expr(expr);
+            }
+            for body in node.bodies_mut() {
+                self.body(body);
+            }
+        }
+    }
+
+    fn expr(&mut self, expr: &mut Expr) {
+        if let Some((_, literal)) = self.literals.next_if(|(place, _)| *place == self.place) {
+            *expr = Expr::Lit(literal);
+        }
+        self.place += 1;
+        for child in expr.children_mut() {
+            self.expr(child);
+        }
+    }
+}

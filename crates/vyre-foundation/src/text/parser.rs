@@ -1,0 +1,475 @@
+//! Tokens to the tree of [`super::ast`]: what all parts of the grammar share, and the program as a whole.
+//!
+//! ```text
+//! text        = ("program" (name | string) | "raw") "{" declaration* statement* "}"
+//! declaration = "workgroup" size [size [size]] | "floats" mode | "subgroup" number
+//!             | "const" name ":" kind "=" value | "buffer" name ":" access (type | name) ["[" size "]"] ["@" number]
+//! statement   = "let" name "=" (expression | operation) | name "=" expression | name "[" expression "]" "=" expression
+//!             | operation | "if" expression block ["else" (block | if)] | "for" name "in" expression ".." expression block
+//!             | "break" | "continue" | "return" | "barrier" ["." ordering] | "trap" "(" number ")" | block | "region" string block
+//! operation   = "atomic" "." op "(" name "," expression ("," expression)* ")" | "subgroup" "." op "(" arguments ")"
+//! ```
+//!
+//! Declarations and statements end with their lines; inside them line ends are space. That is no ambiguity, because none of them
+//! begins with an operator, `(`, `[` or `.`.
+//!
+//! The parser is recursive, and its depth is bounded: what would nest deeper than [`MAX_NESTING`] in the IR is refused before it is
+//! built, however flat it looks (a sum of a thousand terms is a thousand deep). After a mistake it goes on with the next statement,
+//! so one run reports many. Trees with mistakes have stand-ins in them and are never lowered.
+//!
+//! While it reads, the parser notes what the formatter needs: which tokens make a line, and which operators are infix.
+
+use super::ast::{Expr, ExprKind, Header, Program};
+use super::lexer::{Comment, Kind, Lexed, MAX_MISTAKES, Token, lex};
+use super::names::is_reserved;
+use super::number::Number;
+use super::suggest::nearest;
+use crate::diagnostic::{Diagnostic, Fix, Location, Span};
+use crate::ir::{Literal, Name};
+use vyre_spec::limits::MAX_NESTING;
+use vyre_spec::{ErrorCode, Precedence};
+
+/// What the formatter needs to know about a token and cannot see.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum Mark {
+    /// Nothing.
+    Plain,
+    /// An operator between operands, that binds so, inside so many brackets.
+    Infix(Precedence, u32),
+    /// An operator before its operand.
+    Prefix,
+    /// Touches what is before it: the `(` of a call, the `>` after a type.
+    TightBefore,
+    /// Touches both sides: the `<` of a type.
+    Tight,
+    /// A comma between arguments, inside so many brackets.
+    Comma(u32),
+}
+
+/// Tokens that stand on one line when they fit.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Line {
+    pub(super) first: usize,
+    pub(super) last: usize,
+    pub(super) indent: u32,
+}
+
+/// A text as the parser sees it.
+pub(super) struct Reading {
+    /// `None` if not even the frame of a program was found.
+    pub(super) program: Option<Program>,
+    /// In the order of the text.
+    pub(super) mistakes: Vec<Diagnostic>,
+    pub(super) tokens: Vec<Token>,
+    pub(super) comments: Vec<Comment>,
+    pub(super) marks: Vec<Mark>,
+    pub(super) lines: Vec<Line>,
+}
+
+/// Reads a text that is shorter than 4 GiB.
+pub(super) fn read(text: &str) -> Reading {
+    let (mut parser, comments) = Parser::new(text);
+    let program = parser.program().ok();
+    let mut mistakes = parser.mistakes;
+    mistakes.sort_by_key(|mistake| match mistake.location {
+        Some(Location::Text(span)) => span.start,
+        _ => 0,
+    });
+    mistakes.truncate(MAX_MISTAKES);
+    Reading { program, mistakes, tokens: parser.tokens, comments, marks: parser.marks, lines: parser.lines }
+}
+
+/// A mistake was reported; whoever can goes on behind it.
+pub(super) struct Skip;
+
+/// What was read, or [`Skip`].
+pub(super) type Parsed<T> = Result<T, Skip>;
+
+pub(super) struct Parser<'a> {
+    pub(super) text: &'a str,
+    pub(super) tokens: Vec<Token>,
+    /// The number of the next token; at most that of [`Kind::End`].
+    pub(super) at: usize,
+    pub(super) mistakes: Vec<Diagnostic>,
+    /// The token of the last mistake: a second one at the same place would say the same.
+    last_mistake: Option<usize>,
+    pub(super) header: Header,
+    /// Declarations that were begun but are wrong; their absence is not reported on top.
+    pub(super) broken_workgroup: bool,
+    /// Whether the first half of a `>>` that closes two types was used.
+    pub(super) half_used: bool,
+    /// How many parentheses and brackets of expressions are open.
+    pub(super) brackets: u32,
+    /// How many of them are plain parentheses, which leave nothing in the tree that would bound them.
+    pub(super) parens: u32,
+    pub(super) marks: Vec<Mark>,
+    lines: Vec<Line>,
+    line_start: usize,
+    pub(super) indent: u32,
+}
+
+impl<'a> Parser<'a> {
+    pub(super) fn new(text: &'a str) -> (Self, Vec<Comment>) {
+        let Lexed { tokens, comments, mistakes } = lex(text);
+        let parser = Parser {
+            text,
+            marks: vec![Mark::Plain; tokens.len()],
+            tokens,
+            at: 0,
+            mistakes,
+            last_mistake: None,
+            header: Header::default(),
+            broken_workgroup: false,
+            half_used: false,
+            brackets: 0,
+            parens: 0,
+            lines: Vec::new(),
+            line_start: 0,
+            indent: 0,
+        };
+        (parser, comments)
+    }
+
+    // Tokens.
+
+    pub(super) fn token(&self) -> &Token {
+        &self.tokens[self.at]
+    }
+
+    pub(super) fn span(&self) -> Span {
+        self.token().span
+    }
+
+    /// The span of the token before the next one; where an empty thing stands.
+    pub(super) fn previous(&self) -> Span {
+        self.tokens[self.at.saturating_sub(1)].span
+    }
+
+    pub(super) fn slice(&self, span: Span) -> &'a str {
+        &self.text[span.start as usize..span.end as usize]
+    }
+
+    /// The token that many places ahead.
+    pub(super) fn ahead(&self, places: usize) -> &Token {
+        &self.tokens[(self.at + places).min(self.tokens.len() - 1)]
+    }
+
+    /// The next token, if it is a word; keywords are words.
+    pub(super) fn word(&self) -> Option<&'a str> {
+        self.word_ahead(0)
+    }
+
+    pub(super) fn word_ahead(&self, places: usize) -> Option<&'a str> {
+        let token = self.ahead(places);
+        (token.kind == Kind::Word).then(|| self.slice(token.span))
+    }
+
+    pub(super) fn punct(&self) -> Option<&'static str> {
+        self.punct_ahead(0)
+    }
+
+    pub(super) fn punct_ahead(&self, places: usize) -> Option<&'static str> {
+        match self.ahead(places).kind {
+            Kind::Punct(token) => Some(token),
+            Kind::Word | Kind::Quoted(_) | Kind::String(_) | Kind::Number(_) | Kind::Bad | Kind::End => None,
+        }
+    }
+
+    pub(super) fn is(&self, token: &str) -> bool {
+        self.punct() == Some(token)
+    }
+
+    pub(super) fn at_end(&self) -> bool {
+        self.token().kind == Kind::End
+    }
+
+    /// Takes the next token; the end stays.
+    pub(super) fn bump(&mut self) -> Span {
+        let span = self.span();
+        if !self.at_end() {
+            self.at += 1;
+        }
+        span
+    }
+
+    pub(super) fn bump_marked(&mut self, mark: Mark) -> Span {
+        self.marks[self.at] = mark;
+        self.bump()
+    }
+
+    pub(super) fn expect(&mut self, token: &'static str) -> Parsed<Span> {
+        if self.is(token) { Ok(self.bump()) } else { Err(self.unexpected(format!("`{token}`"))) }
+    }
+
+    // Mistakes.
+
+    /// Reports a mistake in what was read already.
+    pub(super) fn mistake(&mut self, diagnostic: Diagnostic) {
+        self.mistakes.push(diagnostic);
+    }
+
+    /// Reports a mistake at the next token, unless one was reported there.
+    pub(super) fn refuse(&mut self, diagnostic: Diagnostic) -> Skip {
+        if self.last_mistake != Some(self.at) && self.token().kind != Kind::Bad {
+            let at = Location::Text(self.span());
+            self.mistakes.push(if diagnostic.location.is_some() { diagnostic } else { diagnostic.at(at) });
+        }
+        self.last_mistake = Some(self.at);
+        Skip
+    }
+
+    /// The mistake that something else was expected than the next token.
+    pub(super) fn unexpected_diagnostic(&self, expected: impl Into<String>) -> Diagnostic {
+        let (expected, found) = (expected.into(), self.found());
+        Diagnostic::new(ErrorCode::E0104, format!("expected {expected}, found {found}")).expected(expected).found(found)
+    }
+
+    pub(super) fn unexpected(&mut self, expected: impl Into<String>) -> Skip {
+        let diagnostic = self.unexpected_diagnostic(expected);
+        self.refuse(diagnostic)
+    }
+
+    /// The next token, for people.
+    fn found(&self) -> String {
+        let token = self.token();
+        let text = self.slice(token.span);
+        let mut shown: String = text.chars().take(40).collect();
+        if shown.len() < text.len() {
+            shown.push('…');
+        }
+        match &token.kind {
+            Kind::Word if is_reserved(text) => format!("the keyword `{shown}`"),
+            Kind::Quoted(_) => format!("the name {shown}"),
+            Kind::String(_) => format!("the string {shown}"),
+            Kind::Word | Kind::Number(_) | Kind::Punct(_) | Kind::Bad => format!("`{shown}`"),
+            Kind::End => "the end of the text".into(),
+        }
+    }
+
+    /// Refuses what would stand at a depth that is not allowed.
+    pub(super) fn check_depth(&mut self, depth: u32) -> Parsed<()> {
+        if depth <= MAX_NESTING { Ok(()) } else { Err(self.too_deep(self.span())) }
+    }
+
+    pub(super) fn too_deep(&mut self, span: Span) -> Skip {
+        self.refuse(
+            Diagnostic::new(ErrorCode::E0107, format!("nested more than {MAX_NESTING} deep"))
+                .at(Location::Text(span))
+                .help("give parts of the expression names with `let`, or split the statement"),
+        )
+    }
+
+    // Names and numbers.
+
+    /// A name, and where it stands. `what` says whose, as in "the name of a buffer".
+    pub(super) fn name(&mut self, what: &str) -> Parsed<(Name, Span)> {
+        let name = match (&self.token().kind, self.word()) {
+            (Kind::Quoted(name), _) => Name::from(name.as_str()),
+            (_, Some(word)) if !is_reserved(word) => word.into(),
+            (_, Some(word)) => {
+                let diagnostic = Diagnostic::new(ErrorCode::E0104, format!("`{word}` is a keyword and cannot be {what}"))
+                    .expected(what)
+                    .found("a keyword")
+                    .fix("quote it", Fix::Replace(Location::Text(self.span()), format!("`{word}`")));
+                return Err(self.refuse(diagnostic));
+            }
+            (_, None) => return Err(self.unexpected(what)),
+        };
+        Ok((name, self.bump()))
+    }
+
+    /// A string, and where it stands; `None`, with nothing read, if there is none.
+    pub(super) fn string(&mut self) -> Option<(Name, Span)> {
+        match &self.token().kind {
+            Kind::String(text) => {
+                let name = Name::from(text.as_str());
+                Some((name, self.bump()))
+            }
+            Kind::Word | Kind::Quoted(_) | Kind::Number(_) | Kind::Punct(_) | Kind::Bad | Kind::End => None,
+        }
+    }
+
+    /// An unsigned number up to `max`, without suffix or with `u`. `what` says what it is, as in "a count".
+    pub(super) fn number(&mut self, what: &str, max: u64) -> Parsed<(u64, Span)> {
+        let Kind::Number(Number::Int(magnitude, None | Some(vyre_spec::Scalar::U32))) = self.token().kind else {
+            return Err(self.unexpected(what));
+        };
+        match magnitude.filter(|magnitude| *magnitude <= max) {
+            Some(value) => Ok((value, self.bump())),
+            None => {
+                let text = self.slice(self.span());
+                let diagnostic = Diagnostic::new(ErrorCode::E0303, format!("`{text}` is too large for {what}"))
+                    .expected(format!("at most {max}"))
+                    .found(text);
+                Err(self.refuse(diagnostic))
+            }
+        }
+    }
+
+    pub(super) fn u32(&mut self, what: &str) -> Parsed<(u32, Span)> {
+        let (value, span) = self.number(what, u64::from(u32::MAX))?;
+        Ok((value as u32, span))
+    }
+
+    /// An expression that stands for one with a mistake in it.
+    pub(super) fn stand_in(&self, span: Span) -> Expr {
+        Expr { kind: ExprKind::Lit(Literal::Bool(false)), span, outer: span, head: span, height: 1 }
+    }
+
+    // Lines and recovery.
+
+    /// Ends a line of the formatted text before the next token.
+    pub(super) fn end_line(&mut self) {
+        if self.line_start < self.at {
+            self.lines.push(Line { first: self.line_start, last: self.at - 1, indent: self.indent });
+        }
+        self.line_start = self.at;
+    }
+
+    /// A declaration or statement is over; its line must be, too.
+    pub(super) fn end_of_statement(&mut self) -> Parsed<()> {
+        let token = self.token();
+        if !(token.newline_before || token.kind == Kind::End || self.is("}")) {
+            let span = Location::Text(token.span);
+            let diagnostic = Diagnostic::new(ErrorCode::E0106, format!("a statement ends with its line, found {}", self.found()))
+                .expected("the end of the line")
+                .found(self.found());
+            if self.is(";") {
+                self.refuse(diagnostic.fix("there is no `;` in the language: leave it out", Fix::Replace(span, String::new())));
+                self.bump();
+            } else {
+                let skip = self.refuse(diagnostic.help("begin the next statement on a line of its own"));
+                // What begins with a keyword is most likely a statement, and worth reading.
+                if !self.begins_statement() {
+                    return Err(skip);
+                }
+            }
+        }
+        self.end_line();
+        Ok(())
+    }
+
+    fn begins_statement(&self) -> bool {
+        const WORDS: [&str; 14] = [
+            "let", "if", "for", "break", "continue", "return", "barrier", "trap", "region", "atomic", "workgroup", "floats", "const",
+            "buffer",
+        ];
+        self.word().is_some_and(|word| WORDS.contains(&word))
+    }
+
+    /// Goes to where the next statement most likely begins, after a mistake in the one that began at token `start`: the next line
+    /// that is not inside brackets or braces opened since.
+    pub(super) fn recover(&mut self, start: usize) {
+        let bracket = |kind: &Kind| match kind {
+            Kind::Punct("(" | "[") => 1,
+            Kind::Punct(")" | "]") => -1,
+            Kind::Word | Kind::Quoted(_) | Kind::String(_) | Kind::Number(_) | Kind::Punct(_) | Kind::Bad | Kind::End => 0,
+        };
+        let mut brackets: i64 = self.tokens[start..self.at].iter().map(|token| bracket(&token.kind)).sum();
+        let mut braces = 0u32;
+        while !self.at_end() {
+            match self.punct() {
+                Some("{") => braces += 1,
+                Some("}") if braces == 0 => break,
+                Some("}") => braces -= 1,
+                _ => {}
+            }
+            let fresh = self.token().newline_before && self.at > start && braces == 0 && !self.is("}") && self.word() != Some("else");
+            if fresh && (brackets <= 0 || self.begins_statement()) {
+                break;
+            }
+            brackets += bracket(&self.token().kind);
+            self.at += 1;
+        }
+        self.resume(self.at);
+        self.last_mistake = None;
+        self.line_start = self.at;
+    }
+
+    /// Goes on at this token as if nothing had been wrong, except that nothing more is said about the token itself.
+    pub(super) fn resume(&mut self, at: usize) {
+        self.at = at;
+        self.last_mistake = Some(at);
+        self.brackets = 0;
+        self.parens = 0;
+        self.half_used = false;
+    }
+
+    /// Goes behind the statements up to the brace that closes them.
+    pub(super) fn skip_body(&mut self) {
+        let mut braces = 0u32;
+        while !self.at_end() {
+            match self.punct() {
+                Some("{") => braces += 1,
+                Some("}") if braces == 0 => break,
+                Some("}") => braces -= 1,
+                _ => {}
+            }
+            self.at += 1;
+        }
+        self.line_start = self.at;
+    }
+
+    /// The closing brace of what began at `open`.
+    pub(super) fn close(&mut self, open: Span) {
+        if self.is("}") {
+            self.bump();
+        } else {
+            let diagnostic = self.unexpected_diagnostic("`}`").related(Location::Text(open), "this `{` is not closed");
+            self.refuse(diagnostic);
+        }
+    }
+
+    // The program.
+
+    fn program(&mut self) -> Parsed<Program> {
+        let start = self.span();
+        let (name, name_span) = match self.word() {
+            Some("program") => {
+                self.bump();
+                let (name, span) = match self.string() {
+                    Some(string) => string,
+                    None => self.name("the name of the program")?,
+                };
+                (Some(name), span)
+            }
+            Some("raw") => (None, self.bump()),
+            _ => {
+                let mut diagnostic = self.unexpected_diagnostic("`program`");
+                if let Some(word) = self.word()
+                    && let Some(meant) = nearest(word, ["program", "raw"])
+                {
+                    diagnostic = diagnostic.fix("did you mean", Fix::Replace(Location::Text(self.span()), meant.into()));
+                } else {
+                    diagnostic = diagnostic.help("a text begins with `program name {`");
+                }
+                return Err(self.refuse(diagnostic));
+            }
+        };
+        let open = self.expect("{")?;
+        self.end_line();
+        self.indent = 1;
+        // The root region is the first level of a wrapped program.
+        let body = self.top_level(if name.is_some() { 2 } else { 1 });
+        self.indent = 0;
+        self.close(open);
+        self.end_line();
+        let span = start.to(self.previous());
+        if !self.at_end() {
+            let diagnostic = self.unexpected_diagnostic("the end of the text");
+            let diagnostic = match self.word() {
+                Some("program" | "raw") => diagnostic.help("a text has one program"),
+                _ => diagnostic,
+            };
+            self.refuse(diagnostic);
+        }
+        if self.header.workgroup.is_none() && !self.broken_workgroup {
+            self.mistake(
+                Diagnostic::new(ErrorCode::E0411, "the workgroup size is missing")
+                    .at(Location::Text(name_span))
+                    .fix("declare it", Fix::InsertAfter(Location::Text(open), "\n  workgroup 64".into())),
+            );
+        }
+        Ok(Program { name, name_span, span, header: std::mem::take(&mut self.header), body })
+    }
+}

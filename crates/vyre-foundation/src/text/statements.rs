@@ -1,0 +1,338 @@
+//! Statements.
+
+use super::ast::{Expr, Stmt, StmtKind};
+use super::lexer::{Kind, MAX_MISTAKES};
+use super::parser::{Mark, Parsed, Parser};
+use super::suggest::nearest;
+use crate::diagnostic::{Diagnostic, Fix, Location, Span};
+use crate::ir::Name;
+use crate::memory_model::MemoryOrdering;
+use vyre_spec::{AtomicOp, Builtin, ErrorCode, SubgroupOp};
+
+/// Whose operations `let` may name: the word before the point.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Family {
+    Atomic,
+    Subgroup,
+}
+
+impl Parser<'_> {
+    /// The declarations and statements of the program; the statements are at `depth`.
+    pub(super) fn top_level(&mut self, depth: u32) -> Vec<Stmt> {
+        let mut body = Vec::new();
+        let mut first_statement = None;
+        while self.more_statements() {
+            let start = self.at;
+            if self.at_declaration() {
+                if let Some(first) = first_statement {
+                    let diagnostic = Diagnostic::new(ErrorCode::E0108, "declarations stand before the first statement")
+                        .related(Location::Text(first), "the first statement")
+                        .help("move it to the top of the program");
+                    self.refuse(diagnostic);
+                }
+                if self.declaration().and_then(|()| self.end_of_statement()).is_err() {
+                    self.recover(start);
+                }
+            } else {
+                first_statement.get_or_insert(self.span());
+                if !self.one_statement(depth, &mut body) {
+                    break;
+                }
+            }
+        }
+        body
+    }
+
+    /// The statements of a body at `depth`, up to its closing brace.
+    fn body(&mut self, depth: u32) -> Vec<Stmt> {
+        let mut body = Vec::new();
+        while self.more_statements() {
+            if self.at_declaration() {
+                let start = self.at;
+                let diagnostic = Diagnostic::new(ErrorCode::E0108, "declarations stand at the top of the program, outside of blocks");
+                self.refuse(diagnostic.help("move it to the top of the program"));
+                if self.declaration().and_then(|()| self.end_of_statement()).is_err() {
+                    self.recover(start);
+                }
+            } else if !self.one_statement(depth, &mut body) {
+                break;
+            }
+        }
+        body
+    }
+
+    fn more_statements(&mut self) -> bool {
+        if self.mistakes.len() >= MAX_MISTAKES {
+            self.at = self.tokens.len() - 1;
+        }
+        !self.at_end() && !self.is("}")
+    }
+
+    /// Reads one statement and whatever follows it on its line. False if the rest of the body was skipped, because it is too deep.
+    fn one_statement(&mut self, depth: u32, body: &mut Vec<Stmt>) -> bool {
+        let start = self.at;
+        if self.check_depth(depth).is_err() {
+            self.skip_body();
+            return false;
+        }
+        match self.statement(depth) {
+            Ok(stmt) => {
+                body.push(stmt);
+                if self.end_of_statement().is_err() {
+                    self.recover(start);
+                }
+            }
+            Err(_) => self.recover(start),
+        }
+        true
+    }
+
+    fn block(&mut self, depth: u32) -> Parsed<Vec<Stmt>> {
+        let open = self.expect("{")?;
+        self.end_line();
+        self.indent += 1;
+        let body = self.body(depth);
+        self.indent -= 1;
+        self.close(open);
+        Ok(body)
+    }
+
+    fn statement(&mut self, depth: u32) -> Parsed<Stmt> {
+        let start = self.span();
+        let (kind, head) = match (self.word(), &self.token().kind) {
+            (Some("let"), _) => self.let_statement(depth)?,
+            (Some("if"), _) => return self.if_statement(depth),
+            (Some("for"), _) => self.for_statement(depth)?,
+            (Some("break"), _) => (StmtKind::Break, self.bump()),
+            (Some("continue"), _) => (StmtKind::Continue, self.bump()),
+            (Some("return"), _) => (StmtKind::Return, self.bump()),
+            (Some("barrier"), _) => self.barrier()?,
+            (Some("trap"), _) => {
+                let head = self.bump();
+                self.marks[self.at] = Mark::TightBefore;
+                self.expect("(")?;
+                let (tag, _) = self.u32("the number of the trap")?;
+                self.expect(")")?;
+                (StmtKind::Trap(tag), head)
+            }
+            (Some("region"), _) => {
+                self.bump();
+                let Some((name, head)) = self.string() else {
+                    return Err(self.unexpected("the name of the region as a string"));
+                };
+                (StmtKind::Region(name, self.block(depth + 1)?), head)
+            }
+            (Some("atomic"), _) => self.operation(None, Family::Atomic, depth)?,
+            (Some("subgroup"), _) => self.operation(None, Family::Subgroup, depth)?,
+            (_, Kind::Punct("{")) => {
+                let head = self.span();
+                (StmtKind::Block(self.block(depth + 1)?), head)
+            }
+            (Some(_), _) | (_, Kind::Quoted(_)) => self.assignment(depth)?,
+            (_, _) => return Err(self.unexpected("a statement")),
+        };
+        Ok(Stmt { kind, span: start.to(self.previous()), head })
+    }
+
+    fn let_statement(&mut self, depth: u32) -> Parsed<(StmtKind, Span)> {
+        self.bump();
+        let (name, head) = self.name("the name of a variable")?;
+        if !self.is("=") {
+            let mut diagnostic = self.unexpected_diagnostic("`=`");
+            if self.is(":") {
+                diagnostic = diagnostic.help("a variable has the type of its value; write `let x = u32(y)` or a suffix to choose it");
+            }
+            return Err(self.refuse(diagnostic));
+        }
+        self.bump();
+        match self.operation_ahead() {
+            Some(family) => self.operation(Some((name, head)), family, depth),
+            None => Ok((StmtKind::Let(name, self.expr(depth + 1)?), head)),
+        }
+    }
+
+    fn assignment(&mut self, depth: u32) -> Parsed<(StmtKind, Span)> {
+        let (name, head) = match self.word() {
+            Some(word) if super::names::is_reserved(word) => return Err(self.unexpected("a statement")),
+            _ => self.name("a statement")?,
+        };
+        if self.is("[") {
+            self.bump();
+            let index = self.bracketed(|parser| parser.expr(depth + 1))?;
+            self.expect("]")?;
+            self.expect("=")?;
+            let value = self.expr(depth + 1)?;
+            return Ok((StmtKind::Store(name, index, value), head));
+        }
+        if self.is("=") {
+            self.bump();
+            return Ok((StmtKind::Assign(name, self.expr(depth + 1)?), head));
+        }
+        let mut diagnostic = self.unexpected_diagnostic("`=` or `[`");
+        let operator = self.punct().filter(|_| self.punct_ahead(1) == Some("="));
+        if let Some(operator) = operator {
+            diagnostic = diagnostic.help(format!("write `{name} = {name} {operator} …`"));
+        } else if self.is("(") {
+            diagnostic = diagnostic.help("an expression is no statement; give its value a name with `let`, or store it");
+        } else {
+            let words = ["let", "if", "for", "break", "continue", "return", "barrier", "trap", "region", "buffer", "const", "workgroup"];
+            if let Some(meant) = nearest(&name, words) {
+                diagnostic = diagnostic.fix("did you mean", Fix::Replace(Location::Text(head), meant.into()));
+            }
+        }
+        Err(self.refuse(diagnostic))
+    }
+
+    /// An expression before a block: after a mistake in it the block is still read.
+    fn before_block(&mut self, depth: u32) -> Parsed<Expr> {
+        let start = self.span();
+        self.expr(depth).or_else(|skip| {
+            let rest = &self.tokens[self.at..];
+            let line = rest.iter().enumerate().take_while(|(i, token)| *i == 0 || !token.newline_before);
+            match line.map(|(i, token)| (i, &token.kind)).find(|(_, kind)| matches!(kind, Kind::Punct("{" | "}"))) {
+                Some((i, Kind::Punct("{"))) => {
+                    self.resume(self.at + i);
+                    Ok(self.stand_in(start))
+                }
+                _ => Err(skip),
+            }
+        })
+    }
+
+    fn if_statement(&mut self, depth: u32) -> Parsed<Stmt> {
+        let head = self.bump();
+        let condition = self.before_block(depth + 1)?;
+        let then = self.block(depth + 1)?;
+        let mut otherwise = Vec::new();
+        if self.word() == Some("else") {
+            self.bump();
+            if self.word() == Some("if") {
+                self.check_depth(depth + 1)?;
+                otherwise.push(self.if_statement(depth + 1)?);
+            } else {
+                otherwise = self.block(depth + 1)?;
+            }
+        }
+        Ok(Stmt { kind: StmtKind::If(condition, then, otherwise), span: head.to(self.previous()), head })
+    }
+
+    fn for_statement(&mut self, depth: u32) -> Parsed<(StmtKind, Span)> {
+        self.bump();
+        let (var, head) = self.name("the name of a counter")?;
+        if self.word() != Some("in") {
+            return Err(self.unexpected("`in`"));
+        }
+        self.bump();
+        let from = self.before_block(depth + 1)?;
+        let to = if self.is("..") {
+            self.bump();
+            self.before_block(depth + 1)?
+        } else {
+            let skip = self.unexpected("`..`");
+            if !self.is("{") {
+                return Err(skip);
+            }
+            self.stand_in(head)
+        };
+        Ok((StmtKind::Loop(var, from, to, self.block(depth + 1)?), head))
+    }
+
+    fn barrier(&mut self) -> Parsed<(StmtKind, Span)> {
+        let mut head = self.bump();
+        let mut ordering = MemoryOrdering::SeqCst;
+        if self.is(".") {
+            self.bump();
+            let names = MemoryOrdering::ALL.map(MemoryOrdering::name);
+            let Some(found) = self.word().and_then(MemoryOrdering::from_name) else {
+                let mut diagnostic = self.unexpected_diagnostic(format!("one of {}", names.join(", ")));
+                if let Some(meant) = self.word().and_then(|word| nearest(word, names)) {
+                    diagnostic = diagnostic.fix("did you mean", Fix::Replace(Location::Text(self.span()), meant.into()));
+                }
+                return Err(self.refuse(diagnostic));
+            };
+            ordering = found;
+            head = head.to(self.bump());
+        }
+        Ok((StmtKind::Barrier(ordering), head))
+    }
+
+    /// Whether an atomic or subgroup operation begins here; ids such as `subgroup.lane` are expressions.
+    pub(super) fn operation_ahead(&self) -> Option<Family> {
+        let is_id = || {
+            let field = if self.punct_ahead(1) == Some(".") { self.word_ahead(2) } else { None };
+            field.is_some_and(|field| Builtin::from_parts("subgroup", field).is_some())
+        };
+        match self.word() {
+            Some("atomic") => Some(Family::Atomic),
+            Some("subgroup") if !is_id() => Some(Family::Subgroup),
+            _ => None,
+        }
+    }
+
+    /// `atomic.op(…)` or `subgroup.op(…)`, which is a statement of its own; `result` is what `let` declares.
+    fn operation(&mut self, result: Option<(Name, Span)>, family: Family, depth: u32) -> Parsed<(StmtKind, Span)> {
+        let start = self.bump();
+        self.expect(".")?;
+        let Some(word) = self.word() else { return Err(self.unexpected("the name of an operation")) };
+        let done = match family {
+            Family::Atomic => {
+                let Some(op) = AtomicOp::from_mnemonic(word) else {
+                    return Err(self.unknown_operation("atomic", word, AtomicOp::ALL.iter().map(|op| op.mnemonic())));
+                };
+                let function = start.to(self.bump());
+                self.open_call()?;
+                self.brackets += 1;
+                if self.is(")") {
+                    let diagnostic = few_atomic_arguments(function);
+                    return Err(self.refuse(diagnostic));
+                }
+                let (buffer, head) = self.name("the name of a buffer")?;
+                if self.is(")") {
+                    let diagnostic = few_atomic_arguments(function);
+                    return Err(self.refuse(diagnostic));
+                }
+                self.argument_comma()?;
+                let index = self.expr(depth + 1)?;
+                let mut operands = Vec::new();
+                while self.is(",") {
+                    self.argument_comma()?;
+                    operands.push(self.expr(depth + 1)?);
+                }
+                self.brackets -= 1;
+                self.expect(")")?;
+                (StmtKind::Atomic { result, op, buffer, index, operands }, head)
+            }
+            Family::Subgroup => {
+                let Some(op) = SubgroupOp::from_mnemonic(word) else {
+                    return Err(self.unknown_operation("subgroup", word, SubgroupOp::ALL.iter().map(|op| op.mnemonic())));
+                };
+                let head = start.to(self.bump());
+                let operands = self.arguments(depth + 1)?;
+                (StmtKind::Subgroup { result, op, operands }, head)
+            }
+        };
+        if self.infix().is_some() || self.is(".") {
+            let diagnostic = Diagnostic::new(ErrorCode::E0110, "an atomic or subgroup operation stands alone after `let`")
+                .at(Location::Text(start.to(self.previous())))
+                .help("give its result a name first, and use that");
+            return Err(self.refuse(diagnostic));
+        }
+        Ok(done)
+    }
+
+    fn unknown_operation(&mut self, family: &str, word: &str, known: impl Iterator<Item = &'static str>) -> super::parser::Skip {
+        let diagnostic = Diagnostic::new(ErrorCode::E0205, format!("there is no operation `{family}.{word}`"));
+        let diagnostic = match nearest(word, known) {
+            Some(meant) => diagnostic.fix("did you mean", Fix::Replace(Location::Text(self.span()), meant.into())),
+            None => diagnostic,
+        };
+        self.refuse(diagnostic)
+    }
+}
+
+fn few_atomic_arguments(function: Span) -> Diagnostic {
+    Diagnostic::new(ErrorCode::E0313, "an atomic operation needs a buffer and an index")
+        .at(Location::Text(function))
+        .expected("a buffer, an index and the operands")
+        .found("fewer arguments")
+}

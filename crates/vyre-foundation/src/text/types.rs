@@ -1,0 +1,268 @@
+//! Spellings of element types, the inverse of `DataType`'s `Display`.
+
+use super::lexer::Kind;
+use super::parser::{Mark, Parsed, Parser};
+use super::suggest::nearest;
+use crate::diagnostic::{Diagnostic, Fix, Location, Span};
+use crate::ir::{DataType, Scalar};
+use std::sync::LazyLock;
+use vyre_spec::limits::MAX_NESTING;
+use vyre_spec::{ErrorCode, TypeId};
+
+/// The types without parameters, by spelling.
+static PLAIN: LazyLock<Vec<(String, DataType)>> = LazyLock::new(|| {
+    let described = [DataType::Vec2U32, DataType::Vec4U32, DataType::Bytes, DataType::Tensor];
+    DataType::KERNEL_SCALARS.into_iter().chain(described).map(|data_type| (data_type.to_string(), data_type)).collect()
+});
+
+/// The words before `<`, `vec4` and the like aside.
+const FAMILIES: [&str; 8] = ["array", "handle", "opaque", "tensor", "csr", "coo", "bsr", "mesh"];
+
+fn plain(word: &str) -> Option<&'static DataType> {
+    PLAIN.iter().find(|(name, _)| name == word).map(|(_, data_type)| data_type)
+}
+
+/// The components of `vec4`; `None` if it is no such word, or not the one way to write it.
+fn vector_count(word: &str) -> Option<u8> {
+    let digits = word.strip_prefix("vec")?;
+    digits.parse().ok().filter(|count: &u8| count.to_string() == digits)
+}
+
+/// Whether the word is a type or begins one, so that a constant of this name needs quotes where a type stands.
+pub(super) fn is_type_word(word: &str) -> bool {
+    plain(word).is_some() || FAMILIES.contains(&word) || vector_count(word).is_some()
+}
+
+/// Reads a type, such as `u32`, `vec4<f32>` or `tensor<bf16, 2, 3>`.
+#[must_use]
+pub fn parse_data_type(text: &str) -> Option<DataType> {
+    if super::is_too_large(text.len()) {
+        return None;
+    }
+    let (mut parser, _) = Parser::new(text);
+    let data_type = parser.data_type().ok()?;
+    (parser.at_end() && parser.mistakes.is_empty()).then_some(data_type)
+}
+
+/// Whether the type is nested deeper than the text form can hold.
+pub(super) fn is_too_deep(data_type: &DataType) -> bool {
+    let mut depth = 0;
+    let mut next = Some(data_type);
+    while let Some(data_type) = next {
+        depth += 1;
+        next = match data_type {
+            DataType::Vec { element, .. }
+            | DataType::TensorShaped { element, .. }
+            | DataType::SparseCsr { element }
+            | DataType::SparseCoo { element }
+            | DataType::SparseBsr { element, .. } => Some(element),
+            DataType::U32
+            | DataType::I32
+            | DataType::U64
+            | DataType::Vec2U32
+            | DataType::Vec4U32
+            | DataType::Bool
+            | DataType::Bytes
+            | DataType::Array { .. }
+            | DataType::F16
+            | DataType::BF16
+            | DataType::F32
+            | DataType::F64
+            | DataType::Tensor
+            | DataType::U8
+            | DataType::U16
+            | DataType::I8
+            | DataType::I16
+            | DataType::I64
+            | DataType::Handle(_)
+            | DataType::F8E4M3
+            | DataType::F8E5M2
+            | DataType::I4
+            | DataType::FP4
+            | DataType::NF4
+            | DataType::DeviceMesh { .. }
+            | DataType::Opaque(_) => None,
+        };
+        if depth > MAX_NESTING {
+            return true;
+        }
+    }
+    false
+}
+
+impl Parser<'_> {
+    /// A type.
+    pub(super) fn data_type(&mut self) -> Parsed<DataType> {
+        self.data_type_at(1)
+    }
+
+    fn data_type_at(&mut self, depth: u32) -> Parsed<DataType> {
+        self.check_depth(depth)?;
+        let Some(word) = self.word() else { return Err(self.unexpected("a type")) };
+        let span = self.span();
+        let parameters = self.punct_ahead(1) == Some("<");
+        if let (Some(data_type), false) = (plain(word), parameters) {
+            self.bump();
+            return Ok(data_type.clone());
+        }
+        let known = FAMILIES.contains(&word) || vector_count(word).is_some();
+        if !known || !parameters {
+            let diagnostic = unknown_type(word, span, known);
+            return Err(self.refuse(diagnostic));
+        }
+        self.bump();
+        self.bump_marked(Mark::Tight);
+        let data_type = match word {
+            "array" => {
+                let (bytes, _) = self.number("a size in bytes", usize::MAX as u64)?;
+                DataType::Array { element_size: bytes as usize }
+            }
+            "handle" => DataType::Handle(TypeId(self.u32("the number of a type")?.0)),
+            "opaque" => DataType::Opaque(TypeId(self.u32("the number of a type")?.0)),
+            "csr" => DataType::SparseCsr { element: self.data_type_at(depth + 1)?.into() },
+            "coo" => DataType::SparseCoo { element: self.data_type_at(depth + 1)?.into() },
+            "bsr" => {
+                let element = self.data_type_at(depth + 1)?.into();
+                self.type_comma()?;
+                let (block_rows, _) = self.u32("rows")?;
+                self.type_comma()?;
+                let (block_cols, _) = self.u32("columns")?;
+                DataType::SparseBsr { element, block_rows, block_cols }
+            }
+            "tensor" => {
+                let element = self.data_type_at(depth + 1)?.into();
+                let mut shape = Vec::new();
+                while self.is(",") {
+                    self.type_comma()?;
+                    shape.push(self.u32("an extent")?.0);
+                }
+                DataType::TensorShaped { element, shape: shape.into_iter().collect() }
+            }
+            "mesh" => {
+                let mut axes = Vec::new();
+                while matches!(self.token().kind, Kind::Number(_)) || !axes.is_empty() && self.is(",") {
+                    if !axes.is_empty() {
+                        self.type_comma()?;
+                    }
+                    axes.push(self.u32("an extent")?.0);
+                }
+                DataType::DeviceMesh { axes: axes.into_iter().collect() }
+            }
+            _ => {
+                let count = vector_count(word).unwrap_or(0);
+                DataType::Vec { element: self.data_type_at(depth + 1)?.into(), count }
+            }
+        };
+        self.close_angle()?;
+        Ok(data_type)
+    }
+
+    fn type_comma(&mut self) -> Parsed<()> {
+        self.marks[self.at] = Mark::Comma(1);
+        self.expect(",").map(|_| ())
+    }
+
+    /// The `>` after parameters; a `>>` closes two.
+    pub(super) fn close_angle(&mut self) -> Parsed<()> {
+        if self.is(">") || self.is(">>") && self.half_used {
+            self.half_used = false;
+            self.bump_marked(Mark::TightBefore);
+            Ok(())
+        } else if self.is(">>") {
+            self.half_used = true;
+            Ok(())
+        } else {
+            Err(self.unexpected("`>`"))
+        }
+    }
+
+    /// The scalar that a bitcast names.
+    pub(super) fn scalar(&mut self) -> Parsed<Scalar> {
+        let Some(word) = self.word() else { return Err(self.unexpected("a type")) };
+        match Scalar::ALL.into_iter().find(|scalar| scalar.name() == word) {
+            Some(scalar) => {
+                self.bump();
+                Ok(scalar)
+            }
+            None => {
+                let names = Scalar::ALL.map(Scalar::name);
+                let span = self.span();
+                let diagnostic = Diagnostic::new(ErrorCode::E0207, format!("`{word}` is no type that kernels compute on"))
+                    .expected(format!("one of {}", names.join(" ")))
+                    .found(format!("`{word}`"));
+                let diagnostic = match nearest(word, names) {
+                    Some(meant) => diagnostic.fix("did you mean", Fix::Replace(Location::Text(span), meant.into())),
+                    None => diagnostic,
+                };
+                Err(self.refuse(diagnostic))
+            }
+        }
+    }
+}
+
+fn unknown_type(word: &str, span: Span, needs_parameters: bool) -> Diagnostic {
+    if needs_parameters {
+        return Diagnostic::new(ErrorCode::E0207, format!("the type `{word}` needs parameters"))
+            .at(Location::Text(span))
+            .help(format!("write `{word}<…>`"));
+    }
+    let diagnostic = Diagnostic::new(ErrorCode::E0207, format!("there is no type `{word}`")).at(Location::Text(span));
+    match nearest(word, PLAIN.iter().map(|(name, _)| name.as_str()).chain(FAMILIES).chain(["vec2", "vec3", "vec4"])) {
+        Some(meant) => diagnostic.fix("did you mean", Fix::Replace(Location::Text(span), meant.into())),
+        None => diagnostic,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_spelling_is_read_back() {
+        let boxed = || Box::new(DataType::F16);
+        let mut types: Vec<DataType> = PLAIN.iter().map(|(_, data_type)| data_type.clone()).collect();
+        types.extend([
+            DataType::Array { element_size: 0 },
+            DataType::Array { element_size: usize::MAX },
+            DataType::Handle(TypeId(7)),
+            DataType::Opaque(TypeId(u32::MAX)),
+            DataType::Vec { element: boxed(), count: 0 },
+            DataType::Vec { element: boxed(), count: 255 },
+            DataType::Vec { element: Box::new(DataType::Vec2U32), count: 2 },
+            DataType::TensorShaped { element: boxed(), shape: [].into_iter().collect() },
+            DataType::TensorShaped { element: boxed(), shape: [1, 2, 3, 4, 5].into_iter().collect() },
+            DataType::SparseCsr { element: Box::new(DataType::SparseCoo { element: boxed() }) },
+            DataType::SparseBsr { element: Box::new(DataType::SparseCsr { element: boxed() }), block_rows: 0, block_cols: 9 },
+            DataType::DeviceMesh { axes: [].into_iter().collect() },
+            DataType::DeviceMesh { axes: [4, 2].into_iter().collect() },
+        ]);
+        for data_type in types {
+            assert_eq!(parse_data_type(&data_type.to_string()), Some(data_type.clone()), "{data_type}");
+            assert!(is_type_word(data_type.to_string().split('<').next().unwrap_or_default()), "{data_type}");
+        }
+        assert_eq!(PLAIN.len(), 22);
+    }
+
+    #[test]
+    fn types_nest_to_the_limit_and_no_deeper() {
+        let nested = |depth: usize| format!("{}u8{}", "csr<".repeat(depth - 1), ">".repeat(depth - 1));
+        for depth in [2, 3, 255, 256] {
+            let read = parse_data_type(&nested(depth));
+            assert_eq!(read.map(|data_type| data_type.to_string()), Some(nested(depth)));
+        }
+        assert_eq!(parse_data_type(&nested(257)), None);
+        assert_eq!(parse_data_type(&nested(1_000_000)), None);
+        let deep = (0..256).fold(DataType::U8, |element, _| DataType::SparseCsr { element: element.into() });
+        assert!(is_too_deep(&deep));
+    }
+
+    #[test]
+    fn what_is_no_type_is_refused() {
+        for text in [
+            "", "u33", "vec", "vec02<u8>", "vec2", "vec300<u8>", "u32<u8>", "csr", "csr<>", "csr<u8", "csr<u8>>", "bsr<u8, 1>",
+            "tensor<u8,>", "mesh<,>", "mesh<1,>", "mesh<1 2>", "array<-1>", "handle<4294967296>", "u32 u32", "`u32`", "array<18446744073709551616>",
+        ] {
+            assert_eq!(parse_data_type(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Elements of buffers as people write and read them: `1, 2, 0;5, 3..6, #7fc00000`.
+//!
+//! An item is a value of the type that a load of the element gives, `value;count` for repetition, `from..to` for a run of integers,
+//! or `#bits`: the element's bits in hexadecimal. Vectors are written as their components one after the other.
+
+use crate::ir::{DataType, FloatMode, Scalar, ValueType};
+use crate::text::{format_value, parse_value};
+use std::borrow::Cow;
+use vyre_scalar::Value;
+use vyre_scalar::memory::{byte_length, element_count, load, store};
+
+/// How many elements repetitions and runs may make, so that a few characters cannot ask for all memory.
+const MAX_EXPANDED: usize = 1 << 20;
+
+/// The bytes of a list of values; the error says what is wrong with which item.
+pub fn encode(element: &DataType, list: &str) -> Result<Vec<u8>, String> {
+    let (scalar, components) = written_type(element).ok_or_else(|| format!("{element} has no values that can be written"))?;
+    let mut values: Vec<Cow<'_, str>> = Vec::new();
+    for item in list.split(',').map(str::trim).filter(|item| !item.is_empty()) {
+        let too_many = || format!("`{item}` makes more than {MAX_EXPANDED} elements; pass a file instead");
+        if let Some((from, to)) = item.split_once("..") {
+            let bound = |text: &str| text.trim().parse::<i64>().map_err(|_| format!("`{item}` is no run of integers"));
+            let (from, to) = (bound(from)?, bound(to)?);
+            if to.saturating_sub(from) > MAX_EXPANDED as i64 {
+                return Err(too_many());
+            }
+            values.extend((from..to).map(|n| Cow::Owned(n.to_string())));
+        } else if let Some((value, count)) = item.split_once(';') {
+            let count: usize = count.trim().parse().map_err(|_| format!("`{item}`: `{count}` is no count"))?;
+            if count > MAX_EXPANDED {
+                return Err(too_many());
+            }
+            values.extend(std::iter::repeat_n(Cow::Borrowed(value.trim()), count));
+        } else {
+            values.push(Cow::Borrowed(item));
+        }
+    }
+    if !values.len().is_multiple_of(components) {
+        return Err(format!("{} components are no whole number of {element} elements", values.len()));
+    }
+    let length = byte_length(element, (values.len() / components) as u64).ok_or("too many elements")?;
+    let mut bytes = vec![0; length as usize];
+    for (i, parts) in values.chunks(components).enumerate() {
+        put(element, scalar, &mut bytes, i, parts)?;
+    }
+    Ok(bytes)
+}
+
+/// Every element of `bytes` as written by [`encode`]; a tail that is no whole element is left out.
+#[must_use]
+pub fn decode(element: &DataType, bytes: &[u8]) -> Vec<String> {
+    let Some((scalar, components)) = written_type(element) else { return Vec::new() };
+    let count = element_count(element, bytes.len() as u64).unwrap_or(0).min(u64::from(u32::MAX)) as u32;
+    let mut out = Vec::new();
+    for i in 0..count {
+        let value = load(element, FloatMode::Ieee, bytes, i);
+        out.extend(value.0[..components].iter().map(|bits| format_value(scalar, *bits)));
+    }
+    out
+}
+
+/// The type of one written value, and how many make an element.
+fn written_type(element: &DataType) -> Option<(Scalar, usize)> {
+    match element.value_type()? {
+        ValueType::Scalar(scalar) => Some((scalar, 1)),
+        ValueType::Vector(scalar, count) => Some((scalar, usize::from(count))),
+    }
+}
+
+fn put(element: &DataType, scalar: Scalar, bytes: &mut [u8], i: usize, parts: &[Cow<'_, str>]) -> Result<(), String> {
+    let width = element.bits().unwrap_or(0) as usize;
+    if let ([only], 1..=64) = (parts, width)
+        && let Some(raw) = only.strip_prefix('#')
+    {
+        let bits = u64::from_str_radix(raw, 16).ok().filter(|bits| width == 64 || bits >> width == 0);
+        let bits = bits.ok_or_else(|| format!("`{only}` is no {width} bits in hexadecimal"))?;
+        put_bits(bytes, i, width, bits);
+        return Ok(());
+    }
+    let mut value = Value::default();
+    for (slot, part) in value.0.iter_mut().zip(parts) {
+        *slot = parse_value(scalar, part).ok_or_else(|| format!("`{part}` is no {scalar}"))?;
+    }
+    if let vyre_spec::Storage::LoadOnly(_) = element.storage() {
+        // There is no store that rounds to these; only the values they have can be written.
+        let is = |bits: &u64| load(element, FloatMode::Ieee, &[*bits as u8], 0).scalar() == value.scalar();
+        let bits = (0..16).find(is).ok_or_else(|| format!("`{}` is none of the 16 values of {element}", parts[0]))?;
+        put_bits(bytes, i, width, bits);
+        return Ok(());
+    }
+    store(element, bytes, i as u32, value);
+    if scalar.is_int() && load(element, FloatMode::Ieee, bytes, i as u32).scalar() != value.scalar() && parts.len() == 1 {
+        return Err(format!("`{}` does not fit {element}", parts[0]));
+    }
+    Ok(())
+}
+
+fn put_bits(bytes: &mut [u8], i: usize, width: usize, bits: u64) {
+    if width == 4 {
+        bytes[i / 2] |= (bits as u8) << (4 * (i % 2));
+    } else {
+        let size = width / 8;
+        bytes[i * size..][..size].copy_from_slice(&bits.to_le_bytes()[..size]);
+    }
+}

@@ -1,0 +1,215 @@
+//! What a check file says must hold: the directives in its comments.
+//!
+//! `checks/readme.vyre` explains the format to people.
+
+use std::collections::BTreeMap;
+use vyre::ir::{DataType, Program, SpecValue};
+use vyre::reference::Options;
+use vyre::spec::ErrorCode;
+
+/// One directive and the lines of the file it stands on, from 0.
+pub struct Directive {
+    pub lines: std::ops::Range<usize>,
+    pub kind: Kind,
+}
+
+pub enum Kind {
+    /// Run it; these outputs must come out.
+    Run(Launch, Vec<Binding>),
+    /// Run it; it must trap with this tag in this invocation.
+    Trap(Launch, u32, [u32; 3]),
+    /// Run it; it must be refused with this code, and the message must name this buffer or constant.
+    Refuse(Launch, ErrorCode, Option<String>),
+    /// The validator must find exactly the errors of all such directives.
+    Error(ErrorCode, (usize, usize)),
+    /// `check --portable` must find exactly the warnings of all such directives.
+    Warn(ErrorCode, (usize, usize)),
+    /// The static answer.
+    Determinism(bool),
+}
+
+pub struct Launch {
+    pub options: Vec<(String, String)>,
+    pub inputs: Vec<Binding>,
+}
+
+/// `name=[…]` as written.
+#[derive(Clone)]
+pub struct Binding {
+    pub name: String,
+    pub text: String,
+}
+
+const WORDS: [&str; 6] = ["run", "trap", "refuse", "error", "warn", "determinism"];
+
+/// All directives of a text. A comment line that begins with five spaces or more continues the directive above it.
+pub fn parse(text: &str) -> Result<Vec<Directive>, String> {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut directives = Vec::new();
+    let mut i = 0;
+    while i < lines.len() {
+        let start = i;
+        i += 1;
+        let Some(comment) = lines[start].trim_start().strip_prefix("// ") else { continue };
+        let word_end = comment.find(|c: char| !c.is_ascii_lowercase()).unwrap_or(comment.len());
+        if !WORDS.contains(&&comment[..word_end]) || !comment.contains(": ") {
+            continue;
+        }
+        let mut whole = comment.to_string();
+        while let Some(more) = lines.get(i).and_then(|line| line.trim_start().strip_prefix("//     ")) {
+            whole.push(' ');
+            whole.push_str(more.trim());
+            i += 1;
+        }
+        let kind = parse_one(&whole).map_err(|problem| format!("line {}: {problem}", start + 1))?;
+        directives.push(Directive { lines: start..i, kind });
+    }
+    Ok(directives)
+}
+
+fn parse_one(text: &str) -> Result<Kind, String> {
+    let (head, rest) = text.split_once(": ").ok_or("a directive needs a colon and a space")?;
+    let mut words = head.split_whitespace();
+    let word = words.next().unwrap_or("");
+    let options = words
+        .map(|option| option.split_once('=').map(|(k, v)| (k.to_string(), v.to_string())))
+        .collect::<Option<Vec<_>>>()
+        .ok_or("options are written name=value")?;
+    match word {
+        "error" | "warn" => {
+            let (code, place) = rest.split_once(" at ").ok_or("write `E0301 at 4:9`")?;
+            let code = ErrorCode::from_name(code.trim()).ok_or_else(|| format!("no error code {code}"))?;
+            let (line, column) = place.trim().split_once(':').ok_or("write line:column")?;
+            let place = (
+                line.parse().map_err(|_| format!("bad line {line}"))?,
+                column.parse().map_err(|_| format!("bad column {column}"))?,
+            );
+            Ok(if word == "error" { Kind::Error(code, place) } else { Kind::Warn(code, place) })
+        }
+        "determinism" => match rest.trim() {
+            "cross-backend" => Ok(Kind::Determinism(true)),
+            "unproven" => Ok(Kind::Determinism(false)),
+            other => Err(format!("determinism is cross-backend or unproven, not {other}")),
+        },
+        _ => {
+            let (left, right) = rest.split_once("->").ok_or("inputs and expectation are separated by ->")?;
+            let launch = Launch { options, inputs: bindings(left)? };
+            let right = right.trim();
+            match word {
+                "run" => Ok(Kind::Run(launch, bindings(right)?)),
+                "trap" => {
+                    let (tag, id) = right.split_once(" at ").ok_or("write `7 at 3,0,0`")?;
+                    let id: Vec<u32> = id.split(',').map_while(|part| part.trim().parse().ok()).collect();
+                    let id = id.try_into().map_err(|_| "an invocation has three numbers")?;
+                    Ok(Kind::Trap(launch, tag.trim().parse().map_err(|_| format!("bad tag {tag}"))?, id))
+                }
+                _ => {
+                    let (code, about) = match right.split_once(" about ") {
+                        Some((code, about)) => (code, Some(about.trim().to_string())),
+                        None => (right, None),
+                    };
+                    let code = ErrorCode::from_name(code.trim()).ok_or_else(|| format!("no error code {code}"))?;
+                    Ok(Kind::Refuse(launch, code, about))
+                }
+            }
+        }
+    }
+}
+
+fn bindings(text: &str) -> Result<Vec<Binding>, String> {
+    let mut rest = text.trim();
+    let mut all = Vec::new();
+    while !rest.is_empty() {
+        let (name, after) = rest.split_once('=').ok_or_else(|| format!("expected name=[values] at `{rest}`"))?;
+        let end = after.find(']').ok_or_else(|| format!("the list of `{name}` does not end"))?;
+        all.push(Binding { name: name.trim().to_string(), text: after[..=end].trim().to_string() });
+        rest = after[end + 1..].trim_start();
+    }
+    Ok(all)
+}
+
+/// The bytes of `[1, 2, 0;5, 3..6]` or `bytes[00 ff]` as elements of a buffer.
+pub fn encode(element: &DataType, text: &str) -> Result<Vec<u8>, String> {
+    let inner = |prefix: &str| text.strip_prefix(prefix).and_then(|rest| rest.strip_suffix(']'));
+    if let Some(hex) = inner("bytes[") {
+        let byte = |byte| u8::from_str_radix(byte, 16).map_err(|_| format!("bad byte {byte}"));
+        return hex.split_whitespace().map(byte).collect();
+    }
+    let list = inner("[").ok_or_else(|| format!("expected [values], found {text}"))?;
+    vyre::values::encode(element, list)
+}
+
+/// The inverse of [`encode`], for bless mode and messages. Bytes that no written values stand for are shown as such.
+pub fn decode(element: &DataType, bytes: &[u8]) -> String {
+    let list = format!("[{}]", vyre::values::decode(element, bytes).join(", "));
+    if encode(element, &list).is_ok_and(|again| again == bytes) {
+        return list;
+    }
+    let hex: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("bytes[{}]", hex.join(" "))
+}
+
+impl Launch {
+    /// The options of the run, and the inputs' bytes by name.
+    pub fn resolve(&self, program: &Program) -> Result<(Options, Vec<(String, Vec<u8>)>), String> {
+        let mut options = Options { fuel: 100_000_000, ..Options::default() };
+        for (key, value) in &self.options {
+            let number = || value.parse::<u64>().map_err(|_| format!("{key}={value} is no number"));
+            let size = || -> Result<[u32; 3], String> {
+                let mut size = [1; 3];
+                for (axis, part) in value.split(',').enumerate() {
+                    *size.get_mut(axis).ok_or("more than three dimensions")? =
+                        part.parse().map_err(|_| format!("{key}={value} is no size"))?;
+                }
+                Ok(size)
+            };
+            match key.split_once('.') {
+                None if key == "grid" => options.launch.grid = Some(size()?),
+                None if key == "workgroup" => options.launch.workgroup_override = Some(size()?),
+                None if key == "fuel" => options.fuel = number()?,
+                Some(("len", name)) => {
+                    options.launch.output_counts.insert(name.to_string(), number()? as u32);
+                }
+                Some(("const", name)) => {
+                    let value = spec_value(program, name, value)?;
+                    options.specialization.insert(name.to_string(), value);
+                }
+                _ => return Err(format!("no option {key}")),
+            }
+        }
+        let specialized = vyre::specialize::specialize(
+            program,
+            options.specialization.iter().map(|(name, value)| (name.as_str(), value)),
+        );
+        let elements = elements(specialized.as_ref().unwrap_or(program));
+        let mut inputs = Vec::new();
+        for Binding { name, text } in &self.inputs {
+            let element = elements.get(name).cloned().unwrap_or(DataType::U8);
+            inputs.push((name.clone(), encode(&element, text).map_err(|problem| format!("{name}: {problem}"))?));
+        }
+        Ok((options, inputs))
+    }
+}
+
+/// A value for a constant; one that does not read as the constant's type is passed as u32, i32 or f32 so that it can be refused.
+fn spec_value(program: &Program, name: &str, text: &str) -> Result<SpecValue, String> {
+    let declared = program.parts().consts.iter().find(|decl| decl.name == *name);
+    let guesses = [SpecValue::U32(0), SpecValue::I32(0), SpecValue::F32(0.0), SpecValue::Bool(false), SpecValue::DType(DataType::U32)];
+    declared
+        .and_then(|decl| decl.default.parse_same_kind(text))
+        .or_else(|| guesses.iter().find_map(|guess| guess.parse_same_kind(text)))
+        .ok_or_else(|| format!("`{text}` is no value"))
+}
+
+/// The element type of every buffer, constants at their defaults.
+pub fn elements(program: &Program) -> BTreeMap<String, DataType> {
+    let program = vyre::specialize::specialize(program, []).unwrap_or_else(|_| program.clone());
+    program
+        .buffers()
+        .iter()
+        .filter_map(|decl| match &decl.element {
+            vyre::ir::Element::Type(data_type) => Some((decl.name.to_string(), data_type.clone())),
+            vyre::ir::Element::Const(_) => None,
+        })
+        .collect()
+}

@@ -1,0 +1,330 @@
+//! Every file below `checks/` is a test, named by its path. With `VYRE_BLESS=1` expectations that do not hold are rewritten.
+//!
+//! Whatever its directives say, a file that parses must also print to a text that reads back as the same program, and formatting it
+//! must change neither the program nor, the second time, the text.
+
+mod coverage;
+mod directive;
+
+use directive::{Binding, Directive, Kind};
+use libtest_mimic::{Arguments, Failed, Trial};
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use vyre::ir::Program;
+use vyre::reference::{Options, RunError, run};
+use vyre::{Report, launch, text, validate};
+
+fn main() {
+    let args = Arguments::from_args();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../checks");
+    let mut files = Vec::new();
+    collect(&root, &mut files);
+    files.sort();
+    assert!(!files.is_empty(), "no check files below {}", root.display());
+    let bless = std::env::var_os("VYRE_BLESS").is_some();
+    let mut trials: Vec<Trial> = files
+        .iter()
+        .map(|path| {
+            let name = path.strip_prefix(&root).unwrap_or(path).with_extension("").display().to_string();
+            let path = path.clone();
+            Trial::test(name, move || check_file(&path, bless).map_err(Failed::from))
+        })
+        .collect();
+    trials.extend(coverage::trials(files));
+    libtest_mimic::run(&args, trials).exit();
+}
+
+fn collect(dir: &Path, files: &mut Vec<PathBuf>) {
+    let Ok(entries) = std::fs::read_dir(dir) else { return };
+    for entry in entries.flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            collect(&path, files);
+        } else if path.extension().is_some_and(|extension| extension == "vyre") {
+            files.push(path);
+        }
+    }
+}
+
+/// Reads a check file as `vyre check` reads any file.
+fn parse(bytes: &[u8]) -> Result<Program, Report> {
+    vyre::diagnostic::utf8("check.vyre", bytes).and_then(|content| text::parse("check.vyre", content))
+}
+
+fn check_file(path: &Path, bless: bool) -> Result<(), String> {
+    let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
+    let content = String::from_utf8_lossy(&bytes).into_owned();
+    let directives = directive::parse(&content)?;
+    if directives.is_empty() {
+        return Err("the file has no directive; see checks/readme.vyre".into());
+    }
+    let mut edits: Vec<(std::ops::Range<usize>, Vec<String>)> = Vec::new();
+    let mut problems = Vec::new();
+    let program = parse(&bytes);
+    let report = match &program {
+        Ok(program) => {
+            round_trip(program, &content)?;
+            program.validated().err().cloned()
+        }
+        Err(report) => Some(report.clone()),
+    };
+    diagnostics(&directives, report.as_ref(), false, &mut problems, &mut edits);
+    if let (Ok(program), None) = (&program, &report) {
+        let validated = program.validated().map_err(|_| "validated")?;
+        let warnings = validate::portable_warnings(program, validated);
+        if directives.iter().any(|directive| matches!(directive.kind, Kind::Warn(..))) {
+            let report = (!warnings.is_empty()).then(|| Report::about(program, warnings));
+            diagnostics(&directives, report.as_ref(), true, &mut problems, &mut edits);
+        }
+        for directive in &directives {
+            if let Err(problem) = one(directive, program, &mut edits) {
+                problems.push(format!("line {}: {problem}", directive.lines.start + 1));
+            }
+        }
+    }
+    if problems.is_empty() {
+        return Ok(());
+    }
+    if bless && !edits.is_empty() {
+        return write_blessed(path, &content, edits);
+    }
+    Err(problems.join("\n"))
+}
+
+fn round_trip(program: &Program, content: &str) -> Result<(), String> {
+    let printed = program.to_string();
+    match text::parse("printed", &printed) {
+        Ok(again) if again == *program => {}
+        Ok(_) => return Err(format!("the printed program reads back as another program:\n{printed}")),
+        Err(report) => return Err(format!("the printed program does not parse:\n{printed}\n{report}")),
+    }
+    let formatted = text::format("check.vyre", content).map_err(|report| format!("does not format: {report}"))?;
+    let again = text::format("check.vyre", &formatted).map_err(|report| format!("does not format twice: {report}"))?;
+    if formatted != again {
+        return Err(format!("formatting twice gives another text:\n{formatted}\n---\n{again}"));
+    }
+    match text::parse("formatted", &formatted) {
+        Ok(same) if same == *program => Ok(()),
+        Ok(_) => Err(format!("formatting changed the program:\n{formatted}")),
+        Err(report) => Err(format!("the formatted text does not parse: {report}")),
+    }
+}
+
+/// Compares the codes and places of a report with the directives.
+fn diagnostics(
+    directives: &[Directive],
+    report: Option<&Report>,
+    warnings: bool,
+    problems: &mut Vec<String>,
+    edits: &mut Vec<(std::ops::Range<usize>, Vec<String>)>,
+) {
+    let word = if warnings { "warn" } else { "error" };
+    let mut found: Vec<String> = report.map_or(Vec::new(), |report| {
+        let place = |diagnostic: &vyre::Diagnostic| match (&report.source, diagnostic.location) {
+            (Some(source), Some(location)) => source.line_column(source.span(location).start),
+            _ => (0, 0),
+        };
+        let line = |diagnostic| {
+            let (line, column) = place(diagnostic);
+            format!("// {word}: {} at {line}:{column}", diagnostic.code)
+        };
+        report.diagnostics.iter().map(line).collect()
+    });
+    let expected: Vec<(&Directive, String)> = directives
+        .iter()
+        .filter_map(|directive| match (&directive.kind, warnings) {
+            (Kind::Error(code, (line, column)), false) | (Kind::Warn(code, (line, column)), true) => {
+                Some((directive, format!("// {word}: {code} at {line}:{column}")))
+            }
+            _ => None,
+        })
+        .collect();
+    let mut wanted: Vec<&String> = expected.iter().map(|(_, line)| line).collect();
+    wanted.sort();
+    let as_found = found.clone();
+    found.sort();
+    if found.iter().collect::<Vec<_>>() != wanted {
+        let drawn = report.map_or("no errors".to_string(), ToString::to_string);
+        problems.push(format!("expected:\n{}\nfound:\n{}\n{drawn}", join(&wanted), join(&as_found)));
+        // The first such directive becomes all lines that were found, the others go.
+        for (n, (directive, _)) in expected.iter().enumerate() {
+            edits.push((directive.lines.clone(), if n == 0 { as_found.clone() } else { Vec::new() }));
+        }
+    }
+}
+
+fn join(lines: &[impl AsRef<str>]) -> String {
+    let lines: Vec<String> = lines.iter().map(|line| format!("  {}", line.as_ref())).collect();
+    if lines.is_empty() { "  nothing".into() } else { lines.join("\n") }
+}
+
+/// Runs the program as a directive says.
+fn execute(
+    program: &Program,
+    launch: &directive::Launch,
+) -> Result<(Options, Result<Vec<Vec<u8>>, RunError>), String> {
+    let (options, inputs) = launch.resolve(program)?;
+    let named: Vec<(&str, &[u8])> = inputs.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice())).collect();
+    let result = match launch::inputs_by_name(program, &named) {
+        Err(report) => Err(report.into()),
+        Ok(ordered) => {
+            let sizes: Vec<u64> = ordered.iter().map(|bytes| bytes.len() as u64).collect();
+            let specialized = vyre::specialize::specialize(
+                program,
+                options.specialization.iter().map(|(name, value)| (name.as_str(), value)),
+            );
+            match specialized.and_then(|program| launch::check_inputs(&program, &sizes)) {
+                Err(report) => Err(report.into()),
+                Ok(()) => run(program, &ordered, &options),
+            }
+        }
+    };
+    Ok((options, result))
+}
+
+fn one(
+    directive: &Directive,
+    program: &Program,
+    edits: &mut Vec<(std::ops::Range<usize>, Vec<String>)>,
+) -> Result<(), String> {
+    match &directive.kind {
+        Kind::Error(..) | Kind::Warn(..) => Ok(()),
+        Kind::Determinism(proven) => {
+            let found = program.determinism().map_err(ToString::to_string)?;
+            if found.is_proven() == *proven {
+                return Ok(());
+            }
+            let word = if found.is_proven() { "cross-backend" } else { "unproven" };
+            edits.push((directive.lines.clone(), vec![format!("// determinism: {word}")]));
+            Err(format!("determinism is {found}"))
+        }
+        Kind::Run(launch, expected) => {
+            let (options, result) = execute(program, launch)?;
+            let outputs = result.map_err(|error| format!("did not run: {}", error.report(program)))?;
+            let specialized = vyre::specialize::specialize(
+                program,
+                options.specialization.iter().map(|(name, value)| (name.as_str(), value)),
+            )
+            .map_err(|report| report.to_string())?;
+            compare(directive, &specialized, launch, &options, expected, &outputs, edits)
+        }
+        Kind::Trap(launch, tag, invocation) => {
+            let (_, result) = execute(program, launch)?;
+            match result {
+                Err(RunError::Trap { tag: found_tag, invocation: found, .. }) => {
+                    if (found_tag, found) == (*tag, *invocation) {
+                        return Ok(());
+                    }
+                    Err(format!("trapped with {found_tag} at {found:?}"))
+                }
+                Err(error) => Err(format!("expected a trap, found: {}", error.report(program))),
+                Ok(_) => Err("expected a trap, but it ran to the end".into()),
+            }
+        }
+        Kind::Refuse(launch, code, about) => {
+            let (_, result) = execute(program, launch)?;
+            let report = match result {
+                Ok(_) => return Err(format!("expected {code}, but it ran")),
+                Err(error) => error.report(program),
+            };
+            if report.codes().collect::<Vec<_>>() != [*code] {
+                return Err(format!("expected {code} alone, found:\n{report}"));
+            }
+            match about {
+                Some(about) if !report.diagnostics[0].message.contains(&format!("`{about}`")) => {
+                    Err(format!("the message does not name `{about}`: {}", report.diagnostics[0].message))
+                }
+                _ => Ok(()),
+            }
+        }
+    }
+}
+
+fn compare(
+    directive: &Directive,
+    program: &Program,
+    launch: &directive::Launch,
+    options: &Options,
+    expected: &[Binding],
+    outputs: &[Vec<u8>],
+    edits: &mut Vec<(std::ops::Range<usize>, Vec<String>)>,
+) -> Result<(), String> {
+    let elements = directive::elements(program);
+    let names: Vec<String> =
+        program.interface().outputs.iter().map(|i| program.buffers()[*i].name.to_string()).collect();
+    let mut problem = String::new();
+    for (name, bytes) in names.iter().zip(outputs) {
+        let shown = directive::decode(&elements[name], bytes);
+        match expected.iter().find(|binding| binding.name == *name) {
+            None => {
+                let _ = writeln!(problem, "the output `{name}` is not mentioned; it is {shown}");
+            }
+            Some(binding) => {
+                let wanted = directive::encode(&elements[name], &binding.text)?;
+                if wanted != *bytes {
+                    let _ = writeln!(problem, "`{name}`: expected {}, found {shown}", directive::decode(&elements[name], &wanted));
+                }
+            }
+        }
+    }
+    for binding in expected {
+        if !names.contains(&binding.name) {
+            return Err(format!("`{}` is no output", binding.name));
+        }
+    }
+    if let Err(again) = under_reversed_order(program, launch, options, outputs) {
+        problem.push_str(&again);
+    }
+    if problem.is_empty() {
+        return Ok(());
+    }
+    let options: String = launch.options.iter().map(|(key, value)| format!(" {key}={value}")).collect();
+    let inputs: Vec<String> = launch.inputs.iter().map(|input| format!("{}={} ", input.name, input.text)).collect();
+    let found: Vec<String> = names
+        .iter()
+        .zip(outputs)
+        .map(|(name, bytes)| format!("{name}={}", directive::decode(&elements[name], bytes)))
+        .collect();
+    edits.push((directive.lines.clone(), vec![format!("// run{options}: {}-> {}", inputs.concat(), found.join(" "))]));
+    Err(problem.trim_end().to_string())
+}
+
+/// A program that is proven deterministic must give the same bytes when invocations take their turns in the opposite order.
+fn under_reversed_order(
+    program: &Program,
+    launch: &directive::Launch,
+    options: &Options,
+    outputs: &[Vec<u8>],
+) -> Result<(), String> {
+    let proven = program.determinism().is_ok_and(|answer| options.launch.grid.map_or(answer.is_proven(), |grid| answer.holds_for(grid)));
+    if !proven {
+        return Ok(());
+    }
+    // Constants are already in the program, so their values must not be passed again.
+    let launch = directive::Launch {
+        options: launch.options.iter().filter(|(key, _)| !key.starts_with("const.")).cloned().collect(),
+        inputs: launch.inputs.clone(),
+    };
+    let (mut options, inputs) = launch.resolve(program)?;
+    options.order = vyre::reference::Order::Reverse;
+    let named: Vec<(&str, &[u8])> = inputs.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice())).collect();
+    let ordered = launch::inputs_by_name(program, &named).map_err(|report| report.to_string())?;
+    match run(program, &ordered, &options) {
+        Ok(again) if again == outputs => Ok(()),
+        Ok(_) => Err("proven deterministic, but the reversed order gives other bytes\n".into()),
+        Err(error) => Err(format!("runs forwards, but not in the reversed order: {error}\n")),
+    }
+}
+
+fn write_blessed(
+    path: &Path,
+    content: &str,
+    mut edits: Vec<(std::ops::Range<usize>, Vec<String>)>,
+) -> Result<(), String> {
+    let mut lines: Vec<String> = content.lines().map(str::to_string).collect();
+    edits.sort_by_key(|(range, _)| std::cmp::Reverse(range.start));
+    for (range, new) in edits {
+        lines.splice(range, new);
+    }
+    std::fs::write(path, lines.join("\n") + "\n").map_err(|error| error.to_string())
+}

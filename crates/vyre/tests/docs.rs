@@ -1,0 +1,174 @@
+//! The pages in `docs/` and the README against the code: tables are what the code's tables say, links lead somewhere, commands give
+//! the output that is printed below them. `VYRE_BLESS=1` rewrites tables.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use vyre::ir::{Access, AtomicOp, BinaryOp, Builtin, DataType, SubgroupOp, TernaryOp, UnaryOp};
+use vyre::spec::{ErrorCode, OpInfo, Operand, ResultRule, Spelling, Storage};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+fn ops<'a>(prefix: &str, rows: impl Iterator<Item = &'a OpInfo>) -> String {
+    let mut table = String::from("| written | T | result | meaning |\n|---|---|---|---|\n");
+    for info in rows {
+        let operands: Vec<String> = info
+            .operands
+            .iter()
+            .zip(["a", "b", "c"])
+            .map(|(operand, name)| match operand {
+                Operand::T => name.to_string(),
+                Operand::Fixed(scalar) => format!("{name}: {scalar}"),
+            })
+            .collect();
+        let written = match info.spelling {
+            Spelling::Call if prefix == "atomic." => {
+                let all: Vec<&str> = ["buf", "i"].into_iter().chain(operands.iter().map(String::as_str)).collect();
+                format!("{prefix}{}({})", info.mnemonic, all.join(", "))
+            }
+            Spelling::Call => format!("{prefix}{}({})", info.mnemonic, operands.join(", ")),
+            Spelling::Prefix(token) => format!("{token}a"),
+            Spelling::Infix(token, _) => format!("a {token} b"),
+        };
+        let result = match info.result {
+            ResultRule::T => "T".to_string(),
+            ResultRule::Fixed(scalar) => scalar.to_string(),
+            ResultRule::UnsignedT => "unsigned T".to_string(),
+            ResultRule::None => "none".to_string(),
+        };
+        let _ = writeln!(table, "| `{}` | {} | {result} | {} |", written.replace('|', "\\|"), info.over, info.doc);
+    }
+    table
+}
+
+fn types() -> String {
+    let mut table = String::from("| type | bits | loads as | stores |\n|---|---|---|---|\n");
+    let kernel = DataType::KERNEL_SCALARS.into_iter().chain([DataType::vector(vyre::ir::Scalar::F32, 4)]);
+    for ty in kernel {
+        let (loads, stores) = match ty.storage() {
+            Storage::Computed(value) => (value.to_string(), "the value"),
+            Storage::Converted(scalar) => (scalar.to_string(), "narrowed"),
+            Storage::LoadOnly(scalar) => (scalar.to_string(), "none"),
+            Storage::Described => unreachable!("kernel types only"),
+        };
+        let _ = writeln!(table, "| `{ty}` | {} | {loads} | {stores} |", ty.bits().expect("kernel types have sizes"));
+    }
+    table
+}
+
+fn builtins() -> String {
+    Builtin::ALL.iter().map(|builtin| format!("`{builtin}`")).collect::<Vec<_>>().join(" ") + "\n"
+}
+
+fn accesses() -> String {
+    let mut table = String::from("| access | input | output | can be written |\n|---|---|---|---|\n");
+    let yes = |yes: bool| if yes { "yes" } else { "" };
+    for access in Access::ALL {
+        let _ = writeln!(
+            table,
+            "| `{access}` | {} | {} | {} |",
+            yes(access.is_input()),
+            yes(access.is_output()),
+            yes(access.is_writable())
+        );
+    }
+    table
+}
+
+fn codes() -> String {
+    let mut table = String::from("| code | meaning |\n|---|---|\n");
+    for code in ErrorCode::ALL {
+        let _ = writeln!(table, "| {code} | {} |", code.title());
+    }
+    table
+}
+
+/// Replaces what stands between `<!-- table NAME -->` and `<!-- end -->`.
+fn with_tables(page: &str) -> String {
+    let tables: [(&str, String); 9] = [
+        ("unary", ops("", UnaryOp::ALL.iter().map(|op| op.info()))),
+        ("binary", ops("", BinaryOp::ALL.iter().map(|op| op.info()))),
+        ("ternary", ops("", TernaryOp::ALL.iter().map(|op| op.info()))),
+        ("atomic", ops("atomic.", AtomicOp::ALL.iter().map(|op| op.info()))),
+        ("subgroup", ops("subgroup.", SubgroupOp::ALL.iter().map(|op| op.info()))),
+        ("types", types()),
+        ("builtins", builtins()),
+        ("accesses", accesses()),
+        ("codes", codes()),
+    ];
+    let mut page = page.to_string();
+    for (name, table) in tables {
+        let open = format!("<!-- table {name} -->\n");
+        let start = page.find(&open).unwrap_or_else(|| panic!("docs/ir.md has no table {name}")) + open.len();
+        let end = start + page[start..].find("<!-- end -->").unwrap_or_else(|| panic!("table {name} does not end"));
+        page.replace_range(start..end, &table);
+    }
+    page
+}
+
+#[test]
+fn the_tables_in_the_language_page_are_those_of_the_code() {
+    let page = read("docs/ir.md");
+    let wanted = with_tables(&page);
+    if page != wanted && std::env::var_os("VYRE_BLESS").is_some() {
+        std::fs::write(root().join("docs/ir.md"), &wanted).expect("docs/ir.md can be written");
+        return;
+    }
+    assert!(page == wanted, "docs/ir.md is stale; run VYRE_BLESS=1 cargo test -p vyre --test docs");
+}
+
+/// Every `](path)` of the pages that is not an address must exist.
+#[test]
+fn links_in_the_pages_lead_to_files() {
+    for page in ["README.md", "ARCHITECTURE.md", "docs/semantics.md", "docs/ir.md"] {
+        let text = read(page);
+        let folder = Path::new(page).parent().expect("a page is in a folder");
+        let links: Vec<&str> = text.split("](").skip(1).filter_map(|rest| rest.split(')').next()).collect();
+        assert!(!links.is_empty(), "{page} links to nothing");
+        for link in links {
+            let path = link.split('#').next().unwrap_or(link);
+            if path.is_empty() || path.contains("://") {
+                continue;
+            }
+            let target = root().join(folder).join(path);
+            assert!(target.exists(), "{page}: {link} leads nowhere");
+        }
+    }
+}
+
+/// The row of every case of the semantics table names at least one check file.
+#[test]
+fn every_row_of_the_semantics_page_names_its_checks() {
+    let page = read("docs/semantics.md");
+    let rows: Vec<&str> = page
+        .lines()
+        .filter(|line| line.starts_with("| ") && !line.starts_with("| case") && !line.starts_with("|---"))
+        .collect();
+    assert!(rows.len() >= 30, "the table has {} rows", rows.len());
+    for row in rows {
+        assert!(row.contains("](../checks/"), "no check file in the row: {row}");
+    }
+}
+
+/// Blocks of text-form code in the pages are programs or say that they are not.
+#[test]
+fn programs_in_the_pages_parse_and_validate() {
+    let mut programs = 0;
+    for page in ["README.md", "ARCHITECTURE.md", "docs/semantics.md", "docs/ir.md"] {
+        let text = read(page);
+        for block in text.split("```vyre\n").skip(1) {
+            let code = block.split("```").next().unwrap_or(block);
+            let program = vyre::text::parse(page, code).unwrap_or_else(|report| panic!("{page}:\n{report}"));
+            if let Err(report) = program.validated() {
+                panic!("{page}:\n{report}");
+            }
+            programs += 1;
+        }
+    }
+    assert!(programs >= 2, "the pages show {programs} programs");
+}
