@@ -102,7 +102,8 @@ pub(crate) fn of_kernel(kernel: &Kernel) -> Determinism {
         StmtKind::Atomic { op, buffer, result, .. } => {
             touch(*buffer, Touch::Atomic { op: *op, used: result.is_some() }, stmt.place);
         }
-        StmtKind::Set(..)
+        StmtKind::Let(..)
+        | StmtKind::Assign(..)
         | StmtKind::Subgroup { .. }
         | StmtKind::If(..)
         | StmtKind::Loop(..)
@@ -137,7 +138,7 @@ fn definitions(kernel: &Kernel) -> Vec<Option<ExprId>> {
         sets[var.index()].1 = value;
     };
     for_each_stmt(&kernel.body, &mut |stmt: &Stmt| match &stmt.kind {
-        StmtKind::Set(var, value) => set(*var, Some(*value)),
+        StmtKind::Let(var, value) | StmtKind::Assign(var, value) => set(*var, Some(*value)),
         StmtKind::Loop(var, ..)
         | StmtKind::Atomic { result: Some(var), .. }
         | StmtKind::Subgroup { result: Some(var), .. } => set(*var, None),

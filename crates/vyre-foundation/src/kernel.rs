@@ -133,8 +133,10 @@ pub struct Stmt {
 /// What a statement is.
 #[derive(Debug)]
 pub enum StmtKind {
-    /// Gives a variable a value: a `let` or an assignment.
-    Set(VarId, ExprId),
+    /// Gives a variable its first value.
+    Let(VarId, ExprId),
+    /// Gives a variable another value.
+    Assign(VarId, ExprId),
     /// Writes one element.
     Store(BufferId, ExprId, ExprId),
     /// One atomic access.
@@ -236,7 +238,8 @@ pub fn for_each_stmt<'a>(body: &'a [Stmt], each: &mut impl FnMut(&'a Stmt)) {
                 for_each_stmt(otherwise, each);
             }
             StmtKind::Loop(_, _, _, body) | StmtKind::Scope(body) => for_each_stmt(body, each),
-            StmtKind::Set(..)
+            StmtKind::Let(..)
+            | StmtKind::Assign(..)
             | StmtKind::Store(..)
             | StmtKind::Atomic { .. }
             | StmtKind::Subgroup { .. }

@@ -100,7 +100,7 @@ impl<'k> Invocation<'k> {
         frame.next += 1;
         let eval = Eval { kernel, shape, memory, invocation: self };
         match &stmt.kind {
-            StmtKind::Set(var, value) => {
+            StmtKind::Let(var, value) | StmtKind::Assign(var, value) => {
                 let value = eval.value(*value);
                 self.vars[var.index()] = value;
             }

@@ -1,5 +1,5 @@
-//! The pages in `docs/` and the README against the code: tables are what the code's tables say, links lead somewhere, commands give
-//! the output that is printed below them. `VYRE_BLESS=1` rewrites tables.
+//! The pages against the code: tables are what the code's tables say, links lead somewhere, programs are valid.
+//! `VYRE_BLESS=1` rewrites tables. (The commands in the README are run by the tests of `vyre-cli`.)
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};

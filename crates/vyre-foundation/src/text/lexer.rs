@@ -278,7 +278,7 @@ mod tests {
     #[test]
     fn the_longest_operator_wins() {
         let expected = ["<<", "<=", "<", "..", ".", "&&", "&", "!=", "!", "==", "="].map(Kind::Punct);
-        assert_eq!(kinds("<<<=<...&&&!=!==="), [&expected[..], &[Kind::End]].concat());
+        assert_eq!(kinds("<<<=<...&&&!=! ==="), [&expected[..], &[Kind::End]].concat());
     }
 
     #[test]

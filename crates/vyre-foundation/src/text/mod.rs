@@ -6,6 +6,7 @@
 mod ast;
 mod declarations;
 mod expressions;
+mod format;
 mod infer;
 mod lexer;
 mod lower;
@@ -13,8 +14,11 @@ mod names;
 mod number;
 mod parser;
 mod printer;
+mod render;
 mod statements;
 pub(crate) mod suggest;
+#[cfg(test)]
+mod tests;
 mod types;
 mod value;
 
@@ -24,7 +28,9 @@ use std::fmt;
 use std::sync::Arc;
 use vyre_spec::ErrorCode;
 
+pub use format::format;
 pub use printer::print;
+pub use render::render;
 pub use types::parse_data_type;
 pub use value::{format_value, parse_value};
 
@@ -32,7 +38,7 @@ pub use value::{format_value, parse_value};
 /// [`Program::validated`].
 pub fn parse(name: &str, text: &str) -> Result<Program, Report> {
     if is_too_large(text.len()) {
-        return Err(Report::single(Diagnostic::new(ErrorCode::E0112, format!("{name} is larger than 4 GiB"))));
+        return Err(too_large(name));
     }
     let reading = parser::read(text);
     let lowered = match reading.program {
@@ -51,10 +57,11 @@ fn is_too_large(bytes: usize) -> bool {
     bytes >= u32::MAX as usize
 }
 
-/// x
-pub fn render(_report: &Report, _color: bool) -> String { String::new() }
-/// x
-pub fn format(_name: &str, _text: &str) -> Result<String, Report> { unreachable!() }
+fn too_large(name: &str) -> Report {
+    Report::single(
+        Diagnostic::new(ErrorCode::E0112, format!("{name} is too large to be a program")).expected("less than 4 GiB"),
+    )
+}
 
 /// A name as it is spelled in a text.
 pub(crate) fn write_name(f: &mut fmt::Formatter<'_>, name: &str) -> fmt::Result {

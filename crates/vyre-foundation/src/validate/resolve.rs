@@ -393,7 +393,7 @@ impl Resolver<'_> {
         let kind = match node {
             Node::Let { name, value } => {
                 let value = self.expr(value);
-                StmtKind::Set(self.declare_var(name, value.ty, place), value.id)
+                StmtKind::Let(self.declare_var(name, value.ty, place), value.id)
             }
             Node::Assign { name, value } => {
                 let target = self.assignable(name, place);
@@ -410,7 +410,7 @@ impl Resolver<'_> {
                     self.mistake(diagnostic);
                 }
                 match target {
-                    Some((var, _, _)) => StmtKind::Set(var, value.id),
+                    Some((var, _, _)) => StmtKind::Assign(var, value.id),
                     None => StmtKind::Scope(Vec::new()),
                 }
             }

@@ -209,7 +209,7 @@ impl<'a> Graph<'a> {
 
     fn stmt(&mut self, stmt: &'a Stmt) {
         match &stmt.kind {
-            StmtKind::Set(var, value) => {
+            StmtKind::Let(var, value) | StmtKind::Assign(var, value) => {
                 self.depends(Graph::var(*var), *value);
                 self.inside_current_region(Graph::var(*var));
             }

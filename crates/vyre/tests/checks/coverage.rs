@@ -78,8 +78,8 @@ pub fn trials(files: Vec<PathBuf>) -> Vec<Trial> {
     ]
 }
 
-const STATEMENTS: [&str; 13] = [
-    "set", "store", "atomic", "subgroup", "if", "loop", "break", "continue", "return", "barrier", "grid", "trap", "scope",
+const STATEMENTS: [&str; 14] = [
+    "let", "assign", "store", "atomic", "subgroup", "if", "loop", "break", "continue", "return", "barrier", "grid", "trap", "scope",
 ];
 
 fn look(files: &[PathBuf]) -> Result<Seen, String> {
@@ -132,7 +132,8 @@ fn note(kernel: &Kernel, seen: &mut Seen) {
     }
     for_each_stmt(&kernel.body, &mut |stmt: &Stmt| {
         let word = match &stmt.kind {
-            StmtKind::Set(..) => "set",
+            StmtKind::Let(..) => "let",
+            StmtKind::Assign(..) => "assign",
             StmtKind::Store(buffer, ..) => {
                 seen.others.insert(format!("store {}", kernel.buffer(*buffer).element));
                 "store"

@@ -1,4 +1,4 @@
-//! Every file below `checks/` is a test, named by its path. With `VYRE_BLESS=1` expectations that do not hold are rewritten.
+//! Every file below `checks/` and `examples/` is a test, named by its path. With `VYRE_BLESS=1` expectations that do not hold are rewritten.
 //!
 //! Whatever its directives say, a file that parses must also print to a text that reads back as the same program, and formatting it
 //! must change neither the program nor, the second time, the text.
@@ -16,11 +16,14 @@ use vyre::{Report, launch, text, validate};
 
 fn main() {
     let args = Arguments::from_args();
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../checks");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut files = Vec::new();
-    collect(&root, &mut files);
+    for folder in ["checks", "examples"] {
+        let before = files.len();
+        collect(&root.join(folder), &mut files);
+        assert!(files.len() > before, "no check files in {folder}");
+    }
     files.sort();
-    assert!(!files.is_empty(), "no check files below {}", root.display());
     let bless = std::env::var_os("VYRE_BLESS").is_some();
     let mut trials: Vec<Trial> = files
         .iter()

@@ -1,0 +1,285 @@
+//! The command as users meet it: a real process, real files, its output and exit status.
+
+use serde_json::Value;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+struct Outcome {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn outcome(output: Output) -> Outcome {
+    Outcome {
+        code: output.status.code().expect("the process ended by itself"),
+        out: String::from_utf8(output.stdout).expect("output is UTF-8"),
+        err: String::from_utf8(output.stderr).expect("errors are UTF-8"),
+    }
+}
+
+fn vyre(args: &[&str]) -> Outcome {
+    let output = Command::new(env!("CARGO_BIN_EXE_vyre")).args(args).current_dir(root()).output().expect("vyre starts");
+    outcome(output)
+}
+
+fn vyre_with_input(args: &[&str], input: &[u8]) -> Outcome {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_vyre"))
+        .args(args)
+        .current_dir(root())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("vyre starts");
+    // A process that refuses its flags does not read; that is no failure of the test.
+    let _ = child.stdin.take().expect("stdin is piped").write_all(input);
+    outcome(child.wait_with_output().expect("vyre ends"))
+}
+
+fn fails(args: &[&str], code: i32, says: &str) {
+    let outcome = vyre(args);
+    assert_eq!(outcome.code, code, "{args:?}: {}{}", outcome.out, outcome.err);
+    assert!(outcome.err.contains(says), "{args:?} does not say `{says}`:\n{}", outcome.err);
+    assert!(!outcome.err.contains("panicked"), "{args:?}: {}", outcome.err);
+}
+
+/// A folder that is gone when the test is.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("vyre-cli-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("a temporary folder");
+        Folder(path)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).display().to_string()
+    }
+
+    fn write(&self, name: &str, content: impl AsRef<[u8]>) -> String {
+        std::fs::write(self.0.join(name), content).expect("a temporary file");
+        self.path(name)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+const XOR: &str = "examples/xor.vyre";
+
+/// Every `$ cargo run --release -- …` in the README gives what stands below it.
+#[test]
+fn commands_in_the_readme_print_what_it_shows() {
+    let readme = std::fs::read_to_string(root().join("README.md")).expect("the README");
+    let mut commands = 0;
+    for block in readme.split("```console\n").skip(1) {
+        let block = block.split("```").next().unwrap_or(block);
+        let (command, shown) = block.split_once('\n').unwrap_or((block, ""));
+        let Some(args) = command.strip_prefix("$ cargo run --release -- ") else { continue };
+        let args: Vec<&str> = args.split_whitespace().collect();
+        let outcome = vyre(&args);
+        let trimmed = |text: &str| text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n").trim().to_string();
+        assert_eq!(trimmed(&(outcome.out + &outcome.err)), trimmed(shown), "{command}");
+        commands += 1;
+    }
+    assert!(commands >= 2, "the README shows {commands} commands");
+}
+
+#[test]
+fn run_shows_typed_values() {
+    let outcome = vyre(&["run", XOR, "--in", "a=1,2,3", "--in", "b=u32:7,7,7"]);
+    assert_eq!((outcome.code, outcome.out.as_str()), (0, "out: u32[3] = 6 5 4\n"));
+    let outcome = vyre(&["run", XOR, "--in", "a=1,2,3", "--in", "b=7,7,7", "--const", "mask=1", "--json"]);
+    let value: Value = serde_json::from_str(&outcome.out).expect("one JSON object");
+    assert_eq!(value["outputs"][0]["values"], serde_json::json!([0, 1, 0]));
+    assert_eq!(value["grid"], serde_json::json!([1, 1, 1]));
+}
+
+#[test]
+fn run_reads_and_writes_files() {
+    let folder = Folder::new("files");
+    let bytes = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
+    let a = folder.write("a.bin", bytes(&[1, 2, 3]));
+    let out = folder.path("out.bin");
+    let (in_a, out_arg) = (format!("a=@{a}"), format!("out=@{out}"));
+    let outcome = vyre(&["run", XOR, "--in", &in_a, "--in", "b=7,7,7", "--out", &out_arg]);
+    assert_eq!(outcome.code, 0, "{}", outcome.err);
+    assert_eq!(std::fs::read(&out).expect("the output file"), bytes(&[6, 5, 4]));
+    assert!(outcome.out.contains("12 bytes"), "{}", outcome.out);
+    let outcome = vyre_with_input(&["run", XOR, "--in", "a=@-", "--in", "b=7"], &bytes(&[9]));
+    assert_eq!(outcome.out, "out: u32[1] = 14\n", "{}", outcome.err);
+}
+
+#[test]
+fn a_program_can_come_from_standard_input() {
+    let text = "program p {\n  workgroup 1\n  buffer out: output f32[1] @0\n  out[0] = 0.1 + 0.2\n}\n";
+    let outcome = vyre_with_input(&["run", "-"], text.as_bytes());
+    assert_eq!((outcome.code, outcome.out.as_str()), (0, "out: f32[1] = 0.3\n"), "{}", outcome.err);
+}
+
+#[test]
+fn mistakes_in_inputs_name_the_buffer_and_what_was_expected() {
+    fails(&["run", XOR, "--in", "a=1"], 1, "the input `b` is missing");
+    fails(&["run", XOR, "--in", "a=1", "--in", "b=1", "--in", "c=1"], 1, "no input `c`");
+    fails(&["run", XOR, "--in", "a=1", "--in", "b=1", "--in", "out=1"], 1, "takes no bytes");
+    fails(&["run", XOR, "--in", "a=1", "--in", "b=1", "--in", "a=1"], 1, "`a` is given twice");
+    fails(&["run", XOR, "--in", "a=1", "--in", "b=f32:1.0"], 1, "`b` holds u32, and the values are given as f32");
+    fails(&["run", XOR, "--in", "a=1", "--in", "b=-1"], 1, "`-1` is no u32");
+    fails(&["run", XOR, "--in", "a=1", "--in", "b=4294967296"], 1, "`4294967296` is no u32");
+    fails(&["run", XOR, "--in", "a=1", "--in", "b=bogus:1"], 1, "no type `bogus`");
+    fails(&["run", XOR, "--in", "a=1", "--in", "b=0..99999999999"], 1, "pass a file instead");
+    fails(&["run", XOR, "--in", "a=1", "--in", "b=0;99999999999"], 1, "pass a file instead");
+    let folder = Folder::new("ragged");
+    let ragged = format!("a=@{}", folder.write("a.bin", [1, 2, 3, 4, 5]));
+    fails(&["run", XOR, "--in", &ragged, "--in", "b=1"], 1, "multiple of 4 bytes");
+    fails(&["run", "examples/saxpy.vyre", "--in", "a=1,2", "--in", "x=1", "--in", "y=1"], 1, "too long");
+    fails(&["run", "examples/saxpy.vyre", "--in", "a=", "--in", "x=1", "--in", "y=1"], 1, "too short");
+}
+
+#[test]
+fn mistakes_in_the_launch_say_what_to_do() {
+    fails(&["run", XOR, "--in", "a=1", "--in", "b=1", "--grid", "0"], 1, "E0707");
+    fails(&["run", XOR, "--in", "a=1", "--in", "b=1", "--grid", "4294967295,4294967295,4294967295"], 1, "E0708");
+    fails(&["run", XOR, "--in", "a=1", "--in", "b=1", "--len", "out=4000000000"], 1, "raise the limit");
+    fails(&["run", XOR, "--in", "a=1", "--in", "b=1", "--len", "a=4"], 1, "one of out");
+    fails(&["run", XOR, "--in", "a=1", "--in", "b=1", "--const", "msak=4"], 1, "E0709");
+    fails(&["run", XOR, "--in", "a=1", "--in", "b=1", "--const", "mask=-4"], 1, "E0710");
+    fails(&["run", XOR, "--in", "a=1", "--in", "b=1", "--fuel", "3"], 1, "E0712");
+    fails(&["run", XOR, "--in", "a=1", "--in", "b=1", "--out", "o=@x"], 1, "no output `o`");
+    fails(&["run", "examples/transpose.vyre", "--in", "m=0..16"], 1, "--grid");
+}
+
+#[test]
+fn mistakes_in_the_command_line_exit_with_2() {
+    fails(&[], 2, "Usage");
+    fails(&["run"], 2, "FILE");
+    fails(&["walk", XOR], 2, "unrecognized subcommand");
+    fails(&["run", XOR, "--in", "a"], 2, "NAME=VALUE");
+    fails(&["run", XOR, "--grid", "1,2,3,4"], 2, "three dimensions");
+    fails(&["run", XOR, "--grid", "many"], 2, "no number");
+    fails(&["run", XOR, "--len", "out=many", "--in", "a=1", "--in", "b=1"], 2, "no number of elements");
+    fails(&["run", "no/such/file.vyre"], 2, "cannot read no/such/file.vyre");
+    fails(&["run", XOR, "--in", "a=@no/such/file", "--in", "b=1"], 2, "cannot read no/such/file");
+    fails(&["run", XOR, "--in", "a=1", "--in", "b=1", "--out", "out=@no/such/folder/x"], 2, "cannot write");
+    fails(&["check", "examples"], 2, "cannot read examples");
+}
+
+#[test]
+fn a_trap_is_drawn_into_the_program() {
+    let folder = Folder::new("trap");
+    let text = "program p {\n  workgroup 4\n  buffer out: output u32[8] @0\n  if gid.x > 4 {\n    trap(7)\n  }\n}\n";
+    let path = folder.write("trap.vyre", text);
+    fails(&["run", &path], 1, "trap 7 in invocation 5,0,0");
+    let outcome = vyre(&["run", &path, "--json"]);
+    let value: Value = serde_json::from_str(&outcome.out).expect("one JSON object");
+    assert_eq!(value["errors"][0]["code"], "E0713");
+    assert_eq!(value["errors"][0]["line"], 5);
+}
+
+#[test]
+fn check_reports_all_files_and_every_mistake() {
+    let outcome = vyre(&["check", XOR, "checks/validate/three-mistakes.vyre", "examples/reduce.vyre"]);
+    assert_eq!(outcome.code, 1);
+    assert!(outcome.out.contains("examples/xor.vyre: ok") && outcome.out.contains("examples/reduce.vyre: ok"), "{}", outcome.out);
+    for code in ["E0204", "E0301", "E0408"] {
+        assert!(outcome.err.contains(code), "{}", outcome.err);
+    }
+    let outcome = vyre(&["check", "checks/validate/three-mistakes.vyre", "--json"]);
+    let value: Value = serde_json::from_str(&outcome.out).expect("one JSON object");
+    assert_eq!(value["errors"].as_array().map(Vec::len), Some(3));
+    assert_eq!(value["errors"][0]["file"], "checks/validate/three-mistakes.vyre");
+}
+
+#[test]
+fn check_portable_warns_and_still_succeeds() {
+    let folder = Folder::new("portable");
+    let path = folder.write("big.vyre", "program p {\n  workgroup 512\n  buffer out: output u32 @0\n}\n");
+    let outcome = vyre(&["check", &path, "--portable"]);
+    assert_eq!(outcome.code, 0);
+    assert!(outcome.err.contains("warning[W0401]"), "{}", outcome.err);
+    let outcome = vyre(&["check", &path]);
+    assert_eq!((outcome.code, outcome.err.as_str()), (0, ""));
+}
+
+#[test]
+fn fmt_formats_in_place_and_leaves_what_does_not_parse() {
+    let folder = Folder::new("fmt");
+    let text = "program  p{ // name\nworkgroup   64\nbuffer out:output u32@0\n\n\n\nout[gid.x]=1+2*gid.x // three\n}";
+    let path = folder.write("p.vyre", text);
+    assert_eq!(vyre(&["fmt", "--check", &path]).code, 1);
+    assert_eq!(std::fs::read_to_string(&path).expect("the file"), text, "--check changes nothing");
+    assert_eq!(vyre(&["fmt", &path]).code, 0);
+    let formatted = std::fs::read_to_string(&path).expect("the file");
+    assert!(formatted.contains("  out[gid.x] = 1 + 2 * gid.x") && formatted.contains("// three"), "{formatted}");
+    assert_eq!(vyre(&["fmt", "--check", &path]).code, 0);
+    let broken = folder.write("broken.vyre", "program p {\n  workgroup\n}");
+    fails(&["fmt", &broken], 1, "E0104");
+    assert_eq!(std::fs::read_to_string(&broken).expect("the file"), "program p {\n  workgroup\n}");
+    let outcome = vyre_with_input(&["fmt", "-"], text.as_bytes());
+    assert_eq!(outcome.out, formatted);
+}
+
+#[test]
+fn any_bytes_as_a_program_are_refused_with_a_place() {
+    let folder = Folder::new("bytes");
+    let not_utf8 = folder.write("bytes.vyre", b"program p {\n  \xff\n}");
+    fails(&["check", &not_utf8], 1, "E0111");
+    let nul = folder.write("nul.vyre", "program p {\0");
+    fails(&["check", &nul], 1, "E0101");
+    let empty = folder.write("empty.vyre", "");
+    fails(&["check", &empty], 1, "E0104");
+    for (name, text) in [
+        ("parens", format!("program p {{\n  workgroup 1\n  let x = {}1{}\n}}\n", "(".repeat(100_000), ")".repeat(100_000))),
+        ("ifs", format!("program p {{\n  workgroup 1\n{}{}\n}}\n", "if true {\n".repeat(100_000), "}\n".repeat(100_000))),
+        ("open", format!("program p {{\n  workgroup 1\n  let x = {}", "(".repeat(100_000))),
+        ("minus", format!("program p {{\n  workgroup 1\n  let x = {}1\n}}\n", "-".repeat(100_000))),
+        ("sum", format!("program p {{\n  workgroup 1\n  let x = 1{}\n}}\n", " + 1".repeat(100_000))),
+    ] {
+        let path = folder.write(name, text);
+        fails(&["check", &path], 1, "E0107");
+        fails(&["run", &path], 1, "E0107");
+        fails(&["fmt", &path], 1, "E0107");
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_panic() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_vyre"))
+        .args(["run", XOR, "--in", "a=0..100000", "--in", "b=0;100000", "--full"])
+        .current_dir(root())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("vyre starts");
+    drop(child.stdout.take());
+    let outcome = outcome(child.wait_with_output().expect("vyre ends"));
+    assert!(!outcome.err.contains("panicked"), "{}", outcome.err);
+}
+
+#[test]
+fn help_teaches_with_examples_that_work() {
+    let help = vyre(&["help"]);
+    assert_eq!(help.code, 0);
+    let commands: Vec<&str> = help.out.lines().filter_map(|line| line.trim().strip_prefix("vyre run examples")).collect();
+    assert!(!commands.is_empty(), "{}", help.out);
+    let run_help = vyre(&["help", "run"]).out;
+    for line in help.out.lines().chain(run_help.lines()) {
+        let Some(rest) = line.trim().strip_prefix("vyre run ") else { continue };
+        if rest.contains(".bin") {
+            continue;
+        }
+        let args: Vec<&str> = rest.split("    ").next().unwrap_or(rest).split_whitespace().collect();
+        let outcome = vyre(&[&["run"], args.as_slice()].concat());
+        assert_eq!(outcome.code, 0, "{rest}: {}", outcome.err);
+    }
+}

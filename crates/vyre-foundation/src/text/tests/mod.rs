@@ -1,0 +1,6 @@
+//! What the parts of the text form must do together.
+
+mod generate;
+mod mistakes;
+mod properties;
+mod types_of_integers;
