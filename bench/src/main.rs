@@ -25,6 +25,10 @@ fn main() {
     let (a_bytes, b_bytes) = (bytes(&a), bytes(&b));
     let xor = vyre::text::parse("xor.vyre", include_str!("../../examples/xor.vyre")).expect("the example parses");
     let options = Options::default();
+    let mut bulk = vyre::reference::bulk::Bulk::new(&xor).expect("the example is valid");
+    let sizes = [a_bytes.len() as u64, b_bytes.len() as u64];
+    let launch = vyre::launch::plan(bulk.program(), &sizes, &options.launch).expect("the launch is fine");
+    let mut bulk_out = Vec::new();
     let mut native = vec![0u32; ELEMENTS];
 
     let mut candidates = [
@@ -48,9 +52,18 @@ fn main() {
                 black_box(out);
             }),
         },
+        Candidate {
+            name: "xor 1 M, bulk evaluator",
+            elements: ELEMENTS,
+            goal: Some(5.0),
+            work: Box::new(|| {
+                bulk.run_into(&launch, &[&a_bytes, &b_bytes], u64::MAX, &mut bulk_out).expect("the example runs");
+                black_box(&bulk_out);
+            }),
+        },
     ];
 
-    let mut best = [Duration::MAX; 2];
+    let mut best = [Duration::MAX; 3];
     for _ in 0..ROUNDS {
         for (candidate, best) in candidates.iter_mut().zip(&mut best) {
             let start = Instant::now();

@@ -38,7 +38,7 @@ macro_rules! error_codes {
 error_codes! {
     // Syntax.
     E0101 "a character that no token begins with";
-    E0102 "a quoted name or string that does not end on its line";
+    E0102 "a quoted name or string without an end on its line, or with an unknown escape";
     E0103 "a malformed number";
     E0104 "another token was expected here";
     E0105 "comparisons do not chain";

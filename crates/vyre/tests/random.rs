@@ -527,6 +527,8 @@ fn one_program(seed: u64, tally: &mut Tally) {
     if program.determinism().expect("it is valid").holds_for(grid) {
         tally.proven += 1;
         options.order = Order::Reverse;
+        let bulk = vyre::reference::bulk::run(&program, &borrowed, &options);
+        assert!(bulk == forward, "seed {seed}: the bulk evaluator differs\n{printed}\n{forward:?}\n{bulk:?}");
         let reverse = run(&program, &borrowed, &options);
         assert!(
             reverse == forward,

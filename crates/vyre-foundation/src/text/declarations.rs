@@ -156,25 +156,19 @@ impl Parser<'_> {
             },
             (_, Some(_)) => None,
         };
-        match literal {
-            Some(Literal::U32(value)) if scalar == Scalar::U32 => Ok(SpecValue::U32(value)),
-            Some(Literal::I32(value)) if scalar == Scalar::I32 => Ok(SpecValue::I32(value)),
-            Some(Literal::F32(value)) if scalar == Scalar::F32 => Ok(SpecValue::F32(value.value())),
-            Some(Literal::Bool(value)) if scalar == Scalar::Bool => Ok(SpecValue::Bool(value)),
-            other => {
-                let found = other.map_or("an integer".to_string(), |literal| literal.scalar().to_string());
-                let mut diagnostic =
-                    Diagnostic::new(ErrorCode::E0310, format!("the constant is {scalar}, and this value is {found}"))
-                        .at(Location::Text(span))
-                        .expected(scalar)
-                        .found(found);
-                if scalar == Scalar::F32 && open.is_some() && is_plain_decimal(self.slice(span)) {
-                    diagnostic = diagnostic.fix("write a float", Fix::InsertAfter(Location::Text(span), ".0".into()));
-                }
-                self.mistake(diagnostic);
-                Ok(SpecValue::U32(0))
-            }
+        if let Some(value) = literal.filter(|literal| literal.scalar() == scalar).and_then(spec_value) {
+            return Ok(value);
         }
+        let found = literal.map_or("an integer".to_string(), |literal| literal.scalar().to_string());
+        let mut diagnostic = Diagnostic::new(ErrorCode::E0310, format!("the constant is {scalar}, and this value is {found}"))
+            .at(Location::Text(span))
+            .expected(scalar)
+            .found(found);
+        if scalar == Scalar::F32 && open.is_some() && is_plain_decimal(self.slice(span)) {
+            diagnostic = diagnostic.fix("write a float", Fix::InsertAfter(Location::Text(span), ".0".into()));
+        }
+        self.mistake(diagnostic);
+        Ok(SpecValue::U32(0))
     }
 
     /// The mistake that an integer is out of its type's range.
@@ -213,7 +207,11 @@ impl Parser<'_> {
     /// A type, or the name of a constant that stands for one. A name that is neither is left for the validator to refuse.
     fn element(&mut self) -> Parsed<Element> {
         let is_type = self.word().is_some_and(|word| is_type_word(word) || self.punct_ahead(1) == Some("<"));
-        if is_type { self.data_type().map(Element::Type) } else { self.name("an element type").map(|(name, _)| Element::Const(name)) }
+        if is_type {
+            self.data_type().map(Element::Type)
+        } else {
+            self.name("an element type").map(|(name, _)| Element::Const(name))
+        }
     }
 
     /// A literal, its sign included, and the integer in it if that has no suffix; then the first is a stand-in. `None`, with nothing
@@ -231,7 +229,7 @@ impl Parser<'_> {
             (_, Some("nan")) => Number::Float(Literal::F32(f32::NAN.into())),
             (_, Some("infd")) => Number::Float(Literal::F64(f64::INFINITY.into())),
             (_, Some("nand")) => Number::Float(Literal::F64(f64::NAN.into())),
-            (_, _) => return None,
+            (Kind::Word | Kind::Quoted(_) | Kind::String(_) | Kind::Punct(_) | Kind::Bad | Kind::End, _) => return None,
         };
         let start = self.span();
         if negative {
@@ -257,6 +255,17 @@ impl Parser<'_> {
                 }
             }
         }
+    }
+}
+
+/// The value of a constant; `None` for types that constants do not have.
+fn spec_value(literal: Literal) -> Option<SpecValue> {
+    match literal {
+        Literal::U32(value) => Some(SpecValue::U32(value)),
+        Literal::I32(value) => Some(SpecValue::I32(value)),
+        Literal::F32(value) => Some(SpecValue::F32(value.value())),
+        Literal::Bool(value) => Some(SpecValue::Bool(value)),
+        Literal::U64(_) | Literal::I64(_) | Literal::F64(_) => None,
     }
 }
 

@@ -6,7 +6,7 @@
 use super::ast::{Expr, ExprKind};
 use super::lexer::Kind;
 use super::names::{is_builtin_base, is_reserved};
-use super::parser::{Mark, Parsed, Parser};
+use super::parser::{Mark, Parsed, Parser, Skip};
 use super::suggest::nearest;
 use crate::diagnostic::{Diagnostic, Fix, Location, Span};
 use crate::ir::Name;
@@ -90,13 +90,12 @@ impl Parser<'_> {
             let operator = self.bump_marked(Mark::Infix(precedence, self.brackets));
             self.check_depth(depth + 1)?;
             let right = self.binary(Some(precedence), depth + 1)?;
-            if precedence == Precedence::Compare {
-                if let Some(first) = compared.replace(operator)
-                    && !chained
-                {
-                    self.chained(&left, first, operator, &right);
-                    chained = true;
-                }
+            if precedence == Precedence::Compare
+                && let Some(first) = compared.replace(operator)
+                && !chained
+            {
+                self.chained(&left, first, operator, &right);
+                chained = true;
             }
             let span = left.outer.to(right.outer);
             left = self.node(ExprKind::Binary(op, Box::new([left, right])), span, operator, depth)?;
@@ -109,6 +108,8 @@ impl Parser<'_> {
         self.punct().and_then(infix_op)
     }
 
+    #[cold]
+    #[inline(never)]
     fn chained(&mut self, left: &Expr, first: Span, second: Span, right: &Expr) {
         let mut diagnostic = Diagnostic::new(ErrorCode::E0105, "comparisons do not chain")
             .at(Location::Text(second))
@@ -145,17 +146,23 @@ impl Parser<'_> {
         while self.is(".") {
             self.bump();
             let Some(component) = self.word().and_then(component) else {
-                let what = self.word().map_or("this".to_string(), |word| format!("`{word}`"));
-                let diagnostic = Diagnostic::new(ErrorCode::E0312, format!("{what} is no component"))
-                    .expected("`x`, `y`, `z` or `w`")
-                    .help("a component of a vector is taken by `.x`, `.y`, `.z` or `.w`");
-                return Err(self.refuse(diagnostic));
+                return Err(self.no_component());
             };
             let head = self.bump();
             let span = expr.outer.to(head);
             expr = self.node(ExprKind::Extract(Box::new(expr), component), span, head, depth)?;
         }
         Ok(expr)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn no_component(&mut self) -> Skip {
+        let what = self.word().map_or("this".to_string(), |word| format!("`{word}`"));
+        let diagnostic = Diagnostic::new(ErrorCode::E0312, format!("{what} is no component"))
+            .expected("`x`, `y`, `z` or `w`")
+            .help("a component of a vector is taken by `.x`, `.y`, `.z` or `.w`");
+        self.refuse(diagnostic)
     }
 
     fn primary(&mut self, depth: u32) -> Parsed<Expr> {
@@ -205,6 +212,7 @@ impl Parser<'_> {
     }
 
     /// A literal with its sign, if one is here.
+    #[inline(never)]
     fn literal_expr(&mut self, start: Span) -> Option<Expr> {
         let (literal, open) = self.literal()?;
         let span = start.to(self.previous());
@@ -213,6 +221,7 @@ impl Parser<'_> {
     }
 
     /// A variable, or one element of a buffer.
+    #[inline(never)]
     fn variable(&mut self, name: Name, span: Span, depth: u32) -> Parsed<Expr> {
         if !self.is("[") {
             return self.node(ExprKind::Var(name), span, span, depth);
@@ -223,6 +232,7 @@ impl Parser<'_> {
         self.node(ExprKind::Load(name, Box::new(index)), whole, span, depth)
     }
 
+    #[inline(never)]
     fn builtin(&mut self, base: &str) -> Parsed<Expr> {
         let start = self.bump();
         self.expect(".")?;
@@ -232,13 +242,18 @@ impl Parser<'_> {
                 Ok(Expr { kind: ExprKind::Builtin(builtin), span, outer: span, head: span, height: 1 })
             }
             None => {
-                let fields: Vec<String> =
-                    Builtin::ALL.iter().map(|builtin| builtin.parts()).filter(|parts| parts.0 == base).map(|parts| format!("`{}`", parts.1)).collect();
+                let fields: Vec<String> = Builtin::ALL
+                    .iter()
+                    .map(|builtin| builtin.parts())
+                    .filter(|parts| parts.0 == base)
+                    .map(|parts| format!("`{}`", parts.1))
+                    .collect();
                 Err(self.unexpected(fields.join(" or ")))
             }
         }
     }
 
+    #[inline(never)]
     fn bitcast(&mut self, depth: u32) -> Parsed<Expr> {
         let head = self.bump();
         self.marks[self.at] = Mark::Tight;
@@ -253,6 +268,7 @@ impl Parser<'_> {
         }
     }
 
+    #[inline(never)]
     fn call(&mut self, word: &str, depth: u32) -> Parsed<Expr> {
         let head = self.bump();
         if word == "len" {
@@ -272,12 +288,18 @@ impl Parser<'_> {
         let kind = match function {
             None => return Ok(self.stand_in(span)),
             Some(Function::Vector) => Ok(ExprKind::Vector(arguments)),
-            Some(Function::Cast(to)) => <[Expr; 1]>::try_from(arguments).map(|[value]| ExprKind::Cast(to, Box::new(value))).map_err(|_| 1),
+            Some(Function::Cast(to)) => {
+                <[Expr; 1]>::try_from(arguments).map(|[value]| ExprKind::Cast(to, Box::new(value))).map_err(|_| 1)
+            }
             Some(Function::Unary(op)) => {
                 <[Expr; 1]>::try_from(arguments).map(|[operand]| ExprKind::Unary(op, Box::new(operand))).map_err(|_| 1)
             }
-            Some(Function::Binary(op)) => <[Expr; 2]>::try_from(arguments).map(|both| ExprKind::Binary(op, Box::new(both))).map_err(|_| 2),
-            Some(Function::Ternary(op)) => <[Expr; 3]>::try_from(arguments).map(|all| ExprKind::Ternary(op, Box::new(all))).map_err(|_| 3),
+            Some(Function::Binary(op)) => {
+                <[Expr; 2]>::try_from(arguments).map(|both| ExprKind::Binary(op, Box::new(both))).map_err(|_| 2)
+            }
+            Some(Function::Ternary(op)) => {
+                <[Expr; 3]>::try_from(arguments).map(|all| ExprKind::Ternary(op, Box::new(all))).map_err(|_| 3)
+            }
         };
         match kind {
             Ok(kind) => self.node(kind, span, head, depth),
@@ -285,6 +307,8 @@ impl Parser<'_> {
         }
     }
 
+    #[cold]
+    #[inline(never)]
     fn wrong_count(&mut self, function: &str, expected: usize, found: usize, span: Span, head: Span) -> Expr {
         let plural = |count: usize| if count == 1 { "1 argument".to_string() } else { format!("{count} arguments") };
         self.mistake(
@@ -339,6 +363,8 @@ impl Parser<'_> {
     }
 
     /// An operation where only expressions stand: reported, and read for the sake of what follows.
+    #[cold]
+    #[inline(never)]
     fn misplaced_operation(&mut self, depth: u32) -> Parsed<Expr> {
         let start = self.bump();
         self.expect(".")?;
@@ -378,19 +404,20 @@ fn tallest(exprs: &[Expr]) -> u32 {
     exprs.iter().map(|expr| expr.height).max().unwrap_or(0)
 }
 
+#[cold]
+#[inline(never)]
 fn unknown_function(word: &str, span: Span) -> Diagnostic {
     let diagnostic = Diagnostic::new(ErrorCode::E0205, format!("there is no function `{word}`")).at(Location::Text(span));
     let unary = UnaryOp::from_mnemonic(word).map(|op| op.info().spelling);
     match unary.or(BinaryOp::from_mnemonic(word).map(|op| op.info().spelling)) {
         Some(Spelling::Prefix(token)) => diagnostic.help(format!("write `{token}a`")),
         Some(Spelling::Infix(token, _)) => diagnostic.help(format!("write `a {token} b`")),
-        Some(Spelling::Call) | None if super::types::is_type_word(word) => {
-            diagnostic.help("values convert to bool u32 i32 u64 i64 f32 f64 only; a buffer of a smaller type converts when it is stored to")
-        }
+        Some(Spelling::Call) | None if super::types::is_type_word(word) => diagnostic.help(
+            "values convert to bool u32 i32 u64 i64 f32 f64 only; a buffer of a smaller type converts when it is stored to",
+        ),
         Some(Spelling::Call) | None => match nearest(word, function_names()) {
             Some(meant) => diagnostic.fix("did you mean", Fix::Replace(Location::Text(span), meant.into())),
             None => diagnostic,
         },
     }
 }
-

@@ -279,7 +279,10 @@ program x { // open
     fn wide_lines_are_broken_at_the_outermost_operators() {
         let term = "a_rather_long_name_of_a_thing * (another_long_name - 1)";
         check(
-            &format!("program x {{\nworkgroup 1\nlet v = {term} + {term} + {term}\nlet w = min(max({term}, {term}), {term})\nlet u = {}\n}}", "b".repeat(120)),
+            &format!(
+                "program x {{\nworkgroup 1\nlet v = {term} + {term} + {term}\nlet w = min(max({term}, {term}), {term})\nlet u = {}\n}}",
+                "b".repeat(120)
+            ),
             &format!(
                 "\
 program x {{

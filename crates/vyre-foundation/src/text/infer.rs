@@ -112,8 +112,15 @@ pub(super) fn contexts(parts: &Parts, is_open: impl Fn(u32, Literal) -> bool) ->
         };
         (&buffer.name, element.and_then(|element| element.value_type()).map_or(Type::Unknown, Type::Known))
     });
-    let mut inference =
-        Inference { is_open, types, buffers: elements.collect(), undo: Vec::new(), below: Vec::new(), place: 0, contexts: Vec::new() };
+    let mut inference = Inference {
+        is_open,
+        types,
+        buffers: elements.collect(),
+        undo: Vec::new(),
+        below: Vec::new(),
+        place: 0,
+        contexts: Vec::new(),
+    };
     inference.body(&parts.body);
     inference.contexts
 }

@@ -63,7 +63,8 @@ static PUNCTUATION: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
         Spelling::Prefix(token) | Spelling::Infix(token, _) => Some(token),
         Spelling::Call => None,
     });
-    let mut all: Vec<&str> = ["{", "}", "(", ")", "[", "]", ",", ":", ";", "=", "@", ".", ".."].into_iter().chain(operators).collect();
+    let mut all: Vec<&str> =
+        ["{", "}", "(", ")", "[", "]", ",", ":", ";", "=", "@", ".", ".."].into_iter().chain(operators).collect();
     all.sort_by_key(|token| (std::cmp::Reverse(token.len()), *token));
     all.dedup();
     all

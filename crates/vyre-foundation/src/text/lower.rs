@@ -107,7 +107,13 @@ impl Lowering {
             StmtKind::Atomic { result, op, buffer, index, operands } => {
                 let result = self.result(place, result);
                 let index = self.expr(index);
-                Node::Atomic { result, op, buffer, index, operands: operands.into_iter().map(|operand| self.expr(operand)).collect() }
+                Node::Atomic {
+                    result,
+                    op,
+                    buffer,
+                    index,
+                    operands: operands.into_iter().map(|operand| self.expr(operand)).collect(),
+                }
             }
             StmtKind::Subgroup { result, op, operands } => {
                 let result = self.result(place, result);

@@ -58,9 +58,7 @@ fn is_too_large(bytes: usize) -> bool {
 }
 
 fn too_large(name: &str) -> Report {
-    Report::single(
-        Diagnostic::new(ErrorCode::E0112, format!("{name} is too large to be a program")).expected("less than 4 GiB"),
-    )
+    Report::single(Diagnostic::new(ErrorCode::E0112, format!("{name} is too large to be a program")).expected("less than 4 GiB"))
 }
 
 /// A name as it is spelled in a text.

@@ -10,8 +10,29 @@ use vyre_spec::Builtin;
 
 /// The reserved words beside the first halves of ids (`gid`, `subgroup`, …), which come from their table.
 const RESERVED: [&str; 23] = [
-    "atomic", "barrier", "bitcast", "break", "buffer", "const", "continue", "else", "false", "floats", "for", "if", "in", "inf",
-    "infd", "let", "nan", "nand", "region", "return", "trap", "true", "workgroup",
+    "atomic",
+    "barrier",
+    "bitcast",
+    "break",
+    "buffer",
+    "const",
+    "continue",
+    "else",
+    "false",
+    "floats",
+    "for",
+    "if",
+    "in",
+    "inf",
+    "infd",
+    "let",
+    "nan",
+    "nand",
+    "region",
+    "return",
+    "trap",
+    "true",
+    "workgroup",
 ];
 
 /// Whether the word cannot be a name without quotes.

@@ -72,7 +72,9 @@ pub(super) fn scan(text: &str) -> (usize, Result<Number, BadNumber>) {
         }
     } else {
         match (suffix_type(suffix), base) {
-            (Some(ty), _) => int(number).map(|magnitude| Number::Int(magnitude, ty)).ok_or_else(|| malformed(&text[..end], DIGITS)),
+            (Some(ty), _) => {
+                int(number).map(|magnitude| Number::Int(magnitude, ty)).ok_or_else(|| malformed(&text[..end], DIGITS))
+            }
             (None, 2) if suffix.starts_with(|c: char| c.is_ascii_digit()) => {
                 Err(malformed(&text[..end], "binary digits are 0 and 1"))
             }

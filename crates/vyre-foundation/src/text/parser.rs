@@ -17,6 +17,8 @@
 //! built, however flat it looks (a sum of a thousand terms is a thousand deep). After a mistake it goes on with the next statement,
 //! so one run reports many. Trees with mistakes have stand-ins in them and are never lowered.
 //!
+//! What recurses is kept apart from what builds messages (`inline(never)`): a message takes more stack than a level of nesting.
+//!
 //! While it reads, the parser notes what the formatter needs: which tokens make a line, and which operators are infix.
 
 use super::ast::{Expr, ExprKind, Header, Program};
@@ -71,10 +73,7 @@ pub(super) fn read(text: &str) -> Reading {
     let (mut parser, comments) = Parser::new(text);
     let program = parser.program().ok();
     let mut mistakes = parser.mistakes;
-    mistakes.sort_by_key(|mistake| match mistake.location {
-        Some(Location::Text(span)) => span.start,
-        _ => 0,
-    });
+    mistakes.sort_by_key(|mistake| if let Some(Location::Text(span)) = mistake.location { span.start } else { 0 });
     mistakes.truncate(MAX_MISTAKES);
     Reading { program, mistakes, tokens: parser.tokens, comments, marks: parser.marks, lines: parser.lines }
 }
@@ -209,6 +208,8 @@ impl<'a> Parser<'a> {
     }
 
     /// Reports a mistake at the next token, unless one was reported there.
+    #[cold]
+    #[inline(never)]
     pub(super) fn refuse(&mut self, diagnostic: Diagnostic) -> Skip {
         if self.last_mistake != Some(self.at) && self.token().kind != Kind::Bad {
             let at = Location::Text(self.span());
@@ -219,11 +220,15 @@ impl<'a> Parser<'a> {
     }
 
     /// The mistake that something else was expected than the next token.
+    #[cold]
+    #[inline(never)]
     pub(super) fn unexpected_diagnostic(&self, expected: impl Into<String>) -> Diagnostic {
         let (expected, found) = (expected.into(), self.found());
         Diagnostic::new(ErrorCode::E0104, format!("expected {expected}, found {found}")).expected(expected).found(found)
     }
 
+    #[cold]
+    #[inline(never)]
     pub(super) fn unexpected(&mut self, expected: impl Into<String>) -> Skip {
         let diagnostic = self.unexpected_diagnostic(expected);
         self.refuse(diagnostic)
@@ -251,6 +256,8 @@ impl<'a> Parser<'a> {
         if depth <= MAX_NESTING { Ok(()) } else { Err(self.too_deep(self.span())) }
     }
 
+    #[cold]
+    #[inline(never)]
     pub(super) fn too_deep(&mut self, span: Span) -> Skip {
         self.refuse(
             Diagnostic::new(ErrorCode::E0107, format!("nested more than {MAX_NESTING} deep"))
@@ -262,6 +269,7 @@ impl<'a> Parser<'a> {
     // Names and numbers.
 
     /// A name, and where it stands. `what` says whose, as in "the name of a buffer".
+    #[inline(never)]
     pub(super) fn name(&mut self, what: &str) -> Parsed<(Name, Span)> {
         let name = match (&self.token().kind, self.word()) {
             (Kind::Quoted(name), _) => Name::from(name.as_str()),
@@ -351,7 +359,19 @@ impl<'a> Parser<'a> {
 
     fn begins_statement(&self) -> bool {
         const WORDS: [&str; 14] = [
-            "let", "if", "for", "break", "continue", "return", "barrier", "trap", "region", "atomic", "workgroup", "floats", "const",
+            "let",
+            "if",
+            "for",
+            "break",
+            "continue",
+            "return",
+            "barrier",
+            "trap",
+            "region",
+            "atomic",
+            "workgroup",
+            "floats",
+            "const",
             "buffer",
         ];
         self.word().is_some_and(|word| WORDS.contains(&word))
@@ -374,7 +394,8 @@ impl<'a> Parser<'a> {
                 Some("}") => braces -= 1,
                 _ => {}
             }
-            let fresh = self.token().newline_before && self.at > start && braces == 0 && !self.is("}") && self.word() != Some("else");
+            let can_begin = matches!(self.token().kind, Kind::Word | Kind::Quoted(_) | Kind::Bad) && self.word() != Some("else");
+            let fresh = can_begin && self.token().newline_before && self.at > start && braces == 0;
             if fresh && (brackets <= 0 || self.begins_statement()) {
                 break;
             }

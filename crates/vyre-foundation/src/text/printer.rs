@@ -39,8 +39,10 @@ pub fn print(program: &Program) -> Source {
 }
 
 fn text_of(program: &Program, parts: &Parts) -> Option<String> {
-    let deep_type = parts.buffers.iter().any(|buffer| matches!(&buffer.element, Element::Type(data_type) if is_too_deep(data_type)));
-    let deep_const = parts.consts.iter().any(|decl| matches!(&decl.default, SpecValue::DType(data_type) if is_too_deep(data_type)));
+    let deep_type =
+        parts.buffers.iter().any(|buffer| matches!(&buffer.element, Element::Type(data_type) if is_too_deep(data_type)));
+    let deep_const =
+        parts.consts.iter().any(|decl| matches!(&decl.default, SpecValue::DType(data_type) if is_too_deep(data_type)));
     if deep_type || deep_const || nests_too_deep(program.walk()) {
         return None;
     }

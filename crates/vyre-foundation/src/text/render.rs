@@ -275,7 +275,8 @@ note: expected at most 6, found 7";
     #[test]
     fn fixes_are_shown_as_the_text_they_make() {
         let with = |fix| {
-            let drawn = draw_one("buffer a: read u32", Diagnostic::new(ErrorCode::E0402, "no binding").at(at(0, 6)).fix("write", fix));
+            let drawn =
+                draw_one("buffer a: read u32", Diagnostic::new(ErrorCode::E0402, "no binding").at(at(0, 6)).fix("write", fix));
             drawn.lines().last().unwrap_or_default().to_string()
         };
         assert_eq!(with(Fix::InsertAfter(at(15, 18), " @3".into())), "  = help: write: `@3`");
@@ -287,12 +288,26 @@ note: expected at most 6, found 7";
 
     #[test]
     fn no_span_breaks_the_drawing() {
-        let texts = ["", "\n", "a", "a\nb", "\r\n\r\n", "\té\u{1F600}x\r\n\t\u{200B}é", "a\u{7}\u{1b}[31m\nb", "\u{FEFF}x", "\r", "x\n\n\n"];
+        let texts = [
+            "",
+            "\n",
+            "a",
+            "a\nb",
+            "\r\n\r\n",
+            "\té\u{1F600}x\r\n\t\u{200B}é",
+            "a\u{7}\u{1b}[31m\nb",
+            "\u{FEFF}x",
+            "\r",
+            "x\n\n\n",
+        ];
         for text in texts {
             for start in 0..=text.len() + 2 {
                 for end in [0, start, start + 1, start + 2, text.len(), text.len() + 5, u32::MAX as usize] {
                     for other in [0, text.len() / 2, text.len(), u32::MAX as usize] {
-                        let diagnostic = Diagnostic::new(ErrorCode::E0101, "x").expected("y").at(at(start, end)).related(at(other, other + 1), "z");
+                        let diagnostic = Diagnostic::new(ErrorCode::E0101, "x")
+                            .expected("y")
+                            .at(at(start, end))
+                            .related(at(other, other + 1), "z");
                         assert!(draw_one(text, diagnostic).contains("error[E0101]"), "{text:?} {start} {end} {other}");
                     }
                 }

@@ -49,7 +49,8 @@ impl Parser<'_> {
         while self.more_statements() {
             if self.at_declaration() {
                 let start = self.at;
-                let diagnostic = Diagnostic::new(ErrorCode::E0108, "declarations stand at the top of the program, outside of blocks");
+                let diagnostic =
+                    Diagnostic::new(ErrorCode::E0108, "declarations stand at the top of the program, outside of blocks");
                 self.refuse(diagnostic.help("move it to the top of the program"));
                 if self.declaration().and_then(|()| self.end_of_statement()).is_err() {
                     self.recover(start);
@@ -124,23 +125,27 @@ impl Parser<'_> {
             }
             (Some("atomic"), _) => self.operation(None, Family::Atomic, depth)?,
             (Some("subgroup"), _) => self.operation(None, Family::Subgroup, depth)?,
-            (_, Kind::Punct("{")) => {
+            (None, Kind::Punct("{")) => {
                 let head = self.span();
                 (StmtKind::Block(self.block(depth + 1)?), head)
             }
-            (Some(_), _) | (_, Kind::Quoted(_)) => self.assignment(depth)?,
-            (_, _) => return Err(self.unexpected("a statement")),
+            (Some(_), _) | (None, Kind::Quoted(_)) => self.assignment(depth)?,
+            (None, Kind::Word | Kind::String(_) | Kind::Number(_) | Kind::Punct(_) | Kind::Bad | Kind::End) => {
+                return Err(self.unexpected("a statement"));
+            }
         };
         Ok(Stmt { kind, span: start.to(self.previous()), head })
     }
 
+    #[inline(never)]
     fn let_statement(&mut self, depth: u32) -> Parsed<(StmtKind, Span)> {
         self.bump();
         let (name, head) = self.name("the name of a variable")?;
         if !self.is("=") {
             let mut diagnostic = self.unexpected_diagnostic("`=`");
             if self.is(":") {
-                diagnostic = diagnostic.help("a variable has the type of its value; write `let x = u32(y)` or a suffix to choose it");
+                diagnostic =
+                    diagnostic.help("a variable has the type of its value; write `let x = u32(y)` or a suffix to choose it");
             }
             return Err(self.refuse(diagnostic));
         }
@@ -151,6 +156,7 @@ impl Parser<'_> {
         }
     }
 
+    #[inline(never)]
     fn assignment(&mut self, depth: u32) -> Parsed<(StmtKind, Span)> {
         let (name, head) = match self.word() {
             Some(word) if super::names::is_reserved(word) => return Err(self.unexpected("a statement")),
@@ -175,7 +181,8 @@ impl Parser<'_> {
         } else if self.is("(") {
             diagnostic = diagnostic.help("an expression is no statement; give its value a name with `let`, or store it");
         } else {
-            let words = ["let", "if", "for", "break", "continue", "return", "barrier", "trap", "region", "buffer", "const", "workgroup"];
+            let words =
+                ["let", "if", "for", "break", "continue", "return", "barrier", "trap", "region", "buffer", "const", "workgroup"];
             if let Some(meant) = nearest(&name, words) {
                 diagnostic = diagnostic.fix("did you mean", Fix::Replace(Location::Text(head), meant.into()));
             }
@@ -183,8 +190,9 @@ impl Parser<'_> {
         Err(self.refuse(diagnostic))
     }
 
-    /// An expression before a block: after a mistake in it the block is still read.
+    /// An expression before a block: after a mistake in it the block is still read, unless that is too deep as well.
     fn before_block(&mut self, depth: u32) -> Parsed<Expr> {
+        self.check_depth(depth)?;
         let start = self.span();
         self.expr(depth).or_else(|skip| {
             let rest = &self.tokens[self.at..];
@@ -237,6 +245,7 @@ impl Parser<'_> {
         Ok((StmtKind::Loop(var, from, to, self.block(depth + 1)?), head))
     }
 
+    #[inline(never)]
     fn barrier(&mut self) -> Parsed<(StmtKind, Span)> {
         let mut head = self.bump();
         let mut ordering = MemoryOrdering::SeqCst;
@@ -270,6 +279,7 @@ impl Parser<'_> {
     }
 
     /// `atomic.op(…)` or `subgroup.op(…)`, which is a statement of its own; `result` is what `let` declares.
+    #[inline(never)]
     fn operation(&mut self, result: Option<(Name, Span)>, family: Family, depth: u32) -> Parsed<(StmtKind, Span)> {
         let start = self.bump();
         self.expect(".")?;

@@ -177,6 +177,7 @@ impl Parser<'_> {
     }
 
     /// The scalar that a bitcast names.
+    #[inline(never)]
     pub(super) fn scalar(&mut self) -> Parsed<Scalar> {
         let Some(word) = self.word() else { return Err(self.unexpected("a type")) };
         match Scalar::ALL.into_iter().find(|scalar| scalar.name() == word) {
@@ -259,8 +260,27 @@ mod tests {
     #[test]
     fn what_is_no_type_is_refused() {
         for text in [
-            "", "u33", "vec", "vec02<u8>", "vec2", "vec300<u8>", "u32<u8>", "csr", "csr<>", "csr<u8", "csr<u8>>", "bsr<u8, 1>",
-            "tensor<u8,>", "mesh<,>", "mesh<1,>", "mesh<1 2>", "array<-1>", "handle<4294967296>", "u32 u32", "`u32`", "array<18446744073709551616>",
+            "",
+            "u33",
+            "vec",
+            "vec02<u8>",
+            "vec2",
+            "vec300<u8>",
+            "u32<u8>",
+            "csr",
+            "csr<>",
+            "csr<u8",
+            "csr<u8>>",
+            "bsr<u8, 1>",
+            "tensor<u8,>",
+            "mesh<,>",
+            "mesh<1,>",
+            "mesh<1 2>",
+            "array<-1>",
+            "handle<4294967296>",
+            "u32 u32",
+            "`u32`",
+            "array<18446744073709551616>",
         ] {
             assert_eq!(parse_data_type(text), None, "{text}");
         }

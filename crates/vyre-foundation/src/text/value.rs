@@ -97,7 +97,9 @@ pub(super) fn float_text(literal: Literal) -> String {
     let text = match literal {
         Literal::F32(value) => format!("{:?}", value.value()),
         Literal::F64(value) => format!("{:?}", value.value()),
-        Literal::Bool(_) | Literal::U32(_) | Literal::I32(_) | Literal::U64(_) | Literal::I64(_) => format!("{:?}", literal.bits()),
+        Literal::Bool(_) | Literal::U32(_) | Literal::I32(_) | Literal::U64(_) | Literal::I64(_) => {
+            format!("{:?}", literal.bits())
+        }
     };
     if text == "NaN" { "nan".into() } else { text }
 }
@@ -149,7 +151,9 @@ mod tests {
         assert_eq!(parse_value(Scalar::F64, "1e300"), Some(1e300f64.to_bits()));
         assert_eq!(parse_value(Scalar::F64, "-0.1"), Some((-0.1f64).to_bits()));
         assert_eq!(parse_value(Scalar::F32, "#7fc00001"), Some(0x7FC0_0001));
-        for text in ["", "-", "1e999", "1e", "1.", ".5", "1.5d", "1.5f", "-nan", "inff", "infinity", "NaN", "1.5 ", "0b1", "1.5x", "1e5.5"] {
+        for text in [
+            "", "-", "1e999", "1e", "1.", ".5", "1.5d", "1.5f", "-nan", "inff", "infinity", "NaN", "1.5 ", "0b1", "1.5x", "1e5.5",
+        ] {
             assert_eq!(parse_value(Scalar::F32, text), None, "{text:?}");
         }
         assert_eq!(parse_value(Scalar::F64, "1e999"), None);
@@ -166,7 +170,9 @@ mod tests {
 
     #[test]
     fn values_are_short_and_read_back() {
-        for (value, text) in [(1.5f32, "1.5"), (3.0, "3.0"), (-0.0, "-0.0"), (1e-45, "1e-45"), (f32::INFINITY, "inf"), (f32::NAN, "nan")] {
+        for (value, text) in
+            [(1.5f32, "1.5"), (3.0, "3.0"), (-0.0, "-0.0"), (1e-45, "1e-45"), (f32::INFINITY, "inf"), (f32::NAN, "nan")]
+        {
             assert_eq!(format_value(Scalar::F32, u64::from(value.to_bits())), text);
         }
         assert_eq!(format_value(Scalar::I32, 0xFFFF_FFFD), "-3");

@@ -1,8 +1,8 @@
 //! Arbitrary programs, most of them wrong: the text form must hold whatever the IR can.
 
 use crate::ir::{
-    Access, AtomicOp, BinaryOp, BufferDecl, Builtin, ConstDecl, DataType, Element, Expr, FloatMode, Literal, Name, Node, Parts, Program,
-    Scalar, Size, SpecValue, SubgroupOp, TernaryOp, UnaryOp,
+    Access, AtomicOp, BinaryOp, BufferDecl, Builtin, ConstDecl, DataType, Element, Expr, FloatMode, Literal, Name, Node, Parts,
+    Program, Scalar, Size, SpecValue, SubgroupOp, TernaryOp, UnaryOp,
 };
 use crate::memory_model::MemoryOrdering;
 use vyre_spec::TypeId;
@@ -39,8 +39,36 @@ impl Random {
 const PLAIN_NAMES: [&str; 8] = ["a", "b", "i", "x", "buf", "out", "T", "n"];
 
 const STRANGE_NAMES: [&str; 30] = [
-    "min", "f32", "len", "vec", "if", "gid", "subgroup", "atomic", "", "a b", "é", "`", "\\", "\n", "1a", "program", "tensor", "bitcast",
-    "\u{202e}", "//", "\"", "inf", "c7", "vec2", "u32", "_", "buffer", "\u{0}\r\t", "a`\\`", "日本",
+    "min",
+    "f32",
+    "len",
+    "vec",
+    "if",
+    "gid",
+    "subgroup",
+    "atomic",
+    "",
+    "a b",
+    "é",
+    "`",
+    "\\",
+    "\n",
+    "1a",
+    "program",
+    "tensor",
+    "bitcast",
+    "\u{202e}",
+    "//",
+    "\"",
+    "inf",
+    "c7",
+    "vec2",
+    "u32",
+    "_",
+    "buffer",
+    "\u{0}\r\t",
+    "a`\\`",
+    "日本",
 ];
 
 pub(super) fn name(random: &mut Random) -> Name {
@@ -64,7 +92,7 @@ fn literal(random: &mut Random) -> Literal {
 /// An expression of at most so many levels.
 pub(super) fn expr(random: &mut Random, depth: u32) -> Expr {
     let leaf = depth <= 1 || random.one_in(4);
-    let mut below = |random: &mut Random| expr(random, depth - 1);
+    let below = |random: &mut Random| expr(random, depth - 1);
     match random.below(if leaf { 6 } else { 14 }) {
         0..=2 => Expr::Lit(literal(random)),
         3 => Expr::Var(name(random)),

@@ -162,7 +162,12 @@ fn the_frame_of_a_program() {
     assert_eq!(first("program x { workgroup 1 }\n}"), "E0104 }");
     assert_eq!(first("program x { workgroup 1 }\nprogram y { workgroup 1 }"), "E0104 program");
     assert_eq!(first("program x { workgroup 1 }\nraw"), "E0104 raw");
-    for fine in ["program `a b` { workgroup 1 }", "program \"a b\" { workgroup 1 }", "raw { workgroup n 2 `k` }", "\u{FEFF}raw{workgroup 1}"] {
+    for fine in [
+        "program `a b` { workgroup 1 }",
+        "program \"a b\" { workgroup 1 }",
+        "raw { workgroup n 2 `k` }",
+        "\u{FEFF}raw{workgroup 1}",
+    ] {
         assert_eq!(first(fine), "", "{fine}");
     }
 }
@@ -252,7 +257,6 @@ fn what_nests_too_deep_is_one_mistake_wherever_it_is() {
         ("misplaced operations", format!("let x = {}", around("1 + vec(", "1", ")"))),
         ("ifs", around("if true {\n", "return\n", "}\n")),
         ("ifs on one line", around("if true { ", "return", " }")),
-        ("open ifs", "if true {\n".repeat(many)),
         ("else ifs", format!("if a {{\n}}{}", " else if a {\n}".repeat(many))),
         ("elses", around("if a {\n} else {\n", "return\n", "}\n")),
         ("loops", around("for i in 0..1 {\n", "return\n", "}\n")),
@@ -263,6 +267,8 @@ fn what_nests_too_deep_is_one_mistake_wherever_it_is() {
         let found = in_body(&statement);
         assert!(found.starts_with("E0107 ") && !found.contains("; "), "{what}: {}", found.chars().take(100).collect::<String>());
     }
+    // Not closing them is another mistake.
+    assert_eq!(in_body(&"{\n".repeat(many)), "E0107 {; E0104 ");
     // Stray ends at the right depth are as many mistakes as the parser has patience for.
     assert!(in_body(&"}".repeat(many)).starts_with("E0104 }"));
     assert!(!in_body(&")".repeat(many)).contains("; "));

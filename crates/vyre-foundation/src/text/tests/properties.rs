@@ -43,8 +43,11 @@ fn check_format(text: &str) {
         assert!(read(&formatted) == program, "{text}\nbecame another program:\n{formatted}");
     }
     let comments = |text: &str| {
-        let mut comments: Vec<String> =
-            lex(text).comments.iter().map(|comment| text[comment.span.start as usize..comment.span.end as usize].to_string()).collect();
+        let mut comments: Vec<String> = lex(text)
+            .comments
+            .iter()
+            .map(|comment| text[comment.span.start as usize..comment.span.end as usize].to_string())
+            .collect();
         comments.sort();
         comments
     };
@@ -127,9 +130,7 @@ fn the_corpus_is_read_printed_and_formatted() {
     for text in CORPUS {
         check_program(&read(text));
         check_format(text);
-        let plain: Vec<&str> = text.lines().map(|line| line.split(" //").next().unwrap_or(line)).filter(|line| !line.contains("// ")).collect();
-        let formatted = format("t", &plain.join("\n"));
-        assert_eq!(formatted.map(|formatted| formatted.lines().count()), Ok(plain.len()));
+        assert_eq!(format("t", text).as_deref(), Ok(text));
     }
 }
 
@@ -312,16 +313,67 @@ fn arbitrary_bytes_give_an_answer() {
 fn arbitrary_tokens_give_an_answer() {
     let mut words: Vec<&str> = CORPUS.iter().flat_map(|text| text.split([' ', '\n'])).filter(|word| !word.is_empty()).collect();
     words.extend([
-        "{", "}", "(", ")", "[", "]", ",", ":", ";", "=", "==", "<", ">", ">>", "..", ".", "@", "-", "!", "let", "if", "else", "for", "in", "1",
-        "1.5", "-1", "`", "\"", "//", "atomic.add(", "subgroup.add(", "gid.x", "vec2<", "bitcast<u32>(", "min(", "len(", "§", "region", "trap",
-        "\\", "0x", "1e999", "99999999999999999999", "const", "buffer", "workgroup", "dtype", "csr<",
+        "{",
+        "}",
+        "(",
+        ")",
+        "[",
+        "]",
+        ",",
+        ":",
+        ";",
+        "=",
+        "==",
+        "<",
+        ">",
+        ">>",
+        "..",
+        ".",
+        "@",
+        "-",
+        "!",
+        "let",
+        "if",
+        "else",
+        "for",
+        "in",
+        "1",
+        "1.5",
+        "-1",
+        "`",
+        "\"",
+        "//",
+        "atomic.add(",
+        "subgroup.add(",
+        "gid.x",
+        "vec2<",
+        "bitcast<u32>(",
+        "min(",
+        "len(",
+        "§",
+        "region",
+        "trap",
+        "\\",
+        "0x",
+        "1e999",
+        "99999999999999999999",
+        "const",
+        "buffer",
+        "workgroup",
+        "dtype",
+        "csr<",
     ]);
     let mut random = Random::new(3);
     for _ in 0..6000 {
-        let mut text = String::from(*random.pick(&["", "program x {\nworkgroup 1\n", "raw {\n", "program x {\nworkgroup 1\nif a {\nlet x = "]));
+        let mut text = String::from(*random.pick(&[
+            "",
+            "program x {\nworkgroup 1\n",
+            "raw {\n",
+            "program x {\nworkgroup 1\nif a {\nlet x = ",
+        ]));
         for _ in 0..random.below(60) {
-            text.push_str(random.pick(&words));
-            text.push_str(random.pick(&[" ", " ", "\n", ""]));
+            let (word, space) = (*random.pick(&words), *random.pick(&[" ", " ", "\n", ""]));
+            text.extend([word, space]);
         }
         check_any_text(&text);
     }
@@ -341,4 +393,62 @@ fn walks_of_printed_programs_agree() {
     let program = read(CORPUS[1]);
     let depths = |program: &Program| Walk::body(&program.parts().body).map(|(_, depth)| depth).collect::<Vec<u32>>();
     assert_eq!(depths(&program), depths(&read(&print(&program).text)));
+}
+
+#[test]
+fn the_deepest_programs_need_less_than_a_megabyte_of_stack() {
+    let around = |open: &str, close: &str| format!("raw {{\nworkgroup 1\nlet x = {}y{}\n}}", open.repeat(254), close.repeat(254));
+    let deepest = move || {
+        for text in [around("-(", ")"), around("min((", "), 1)"), around("u[(", ")]"), around("1 + (", ")")] {
+            if let Ok(program) = parse("t", &text) {
+                check_program(&program);
+            } else {
+                panic!("at the limit, not above: {}", &text[..40]);
+            }
+        }
+        for seed in 0..20 {
+            check_program(&deep_program(&mut Random::new(seed), 256));
+        }
+    };
+    let thread = std::thread::Builder::new().stack_size(1 << 20).spawn(deepest);
+    thread.expect("a thread").join().expect("no panic");
+}
+
+#[test]
+fn zz_time() {
+    let mut text = String::from("program t {\nworkgroup 64\nbuffer u: read_write u32 @0\n");
+    for i in 0..200_000 {
+        text.push_str(&format!("let x{i} = (u[{i}] + 3) * min(gid.x, 7) ^ u32(1.5) // c\n"));
+    }
+    text.push_str("}\n");
+    let t = std::time::Instant::now();
+    let lexed = lex(&text);
+    eprintln!("{} bytes {} tokens lex {:?}", text.len(), lexed.tokens.len(), t.elapsed());
+    let t = std::time::Instant::now();
+    let program = read(&text);
+    eprintln!("parse {:?}", t.elapsed());
+    let t = std::time::Instant::now();
+    print(&program);
+    eprintln!("print {:?}", t.elapsed());
+    let t = std::time::Instant::now();
+    format("t", &text).unwrap();
+    eprintln!("format {:?}", t.elapsed());
+    let t = std::time::Instant::now();
+    let v = program.validated().is_ok();
+    eprintln!("validate {v} {:?}", t.elapsed());
+}
+
+#[test]
+fn zz_one() {
+    let case: usize = std::env::var("CASE").unwrap().parse().unwrap();
+    let what: usize = std::env::var("WHAT").unwrap().parse().unwrap();
+    let kb: usize = std::env::var("KB").unwrap().parse().unwrap();
+    let around = |open: &str, close: &str| format!("raw {{\nworkgroup 1\nlet x = {}y{}\n}}", open.repeat(254), close.repeat(254));
+    let text = [around("-(", ")"), around("min((", "), 1)"), around("u[(", ")]"), around("1 + (", ")")][case].clone();
+    let big = std::thread::Builder::new().stack_size(64 << 20);
+    let text2 = text.clone();
+    let p = big.spawn(move || read(&text2)).unwrap().join().unwrap();
+    std::thread::Builder::new().stack_size(kb * 1024).spawn(move || {
+        match what { 0 => { std::mem::forget(crate::text::parser::read(&text)); } 1 => { crate::text::infer::contexts(p.parts(), |_, _| true); } 2 => { let _ = p.parts().body[0].to_string(); } 3 => { drop(crate::text::parser::read(&text)); } _ => { read(&text); } }
+    }).unwrap().join().unwrap();
 }

@@ -1,0 +1,118 @@
+//! Columns: one value per lane of a block, and the pool they live in.
+//!
+//! A value is either the same in all lanes (a *splat*, kept as one scalar) or a column of 32-bit or 64-bit words. Columns are handed
+//! out like a stack: a statement takes what it needs and gives everything back at its end, so a warm pool never allocates. The
+//! columns of variables lie below the stack and stay.
+
+use vyre_spec::Scalar;
+
+/// A scalar value of every lane.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Val {
+    /// The same bits in every lane.
+    Splat(u64),
+    /// A column of 32-bit words: bool, u32, i32, f32.
+    Narrow(usize),
+    /// A column of 64-bit words: u64, i64, f64.
+    Wide(usize),
+}
+
+/// Whether values of this type are 64-bit words.
+pub(super) fn is_wide(scalar: Scalar) -> bool {
+    match scalar {
+        Scalar::Bool | Scalar::U32 | Scalar::I32 | Scalar::F32 => false,
+        Scalar::U64 | Scalar::I64 | Scalar::F64 => true,
+    }
+}
+
+/// A word of a column: the bits of a value.
+pub(super) trait Word: Copy + Default {
+    fn from_bits(bits: u64) -> Self;
+    fn bits(self) -> u64;
+}
+
+impl Word for u32 {
+    #[inline(always)]
+    fn from_bits(bits: u64) -> Self {
+        bits as u32
+    }
+
+    #[inline(always)]
+    fn bits(self) -> u64 {
+        u64::from(self)
+    }
+}
+
+impl Word for u64 {
+    #[inline(always)]
+    fn from_bits(bits: u64) -> Self {
+        bits
+    }
+
+    #[inline(always)]
+    fn bits(self) -> u64 {
+        self
+    }
+}
+
+/// Columns of one width.
+#[derive(Default)]
+pub(super) struct Stack<W> {
+    columns: Vec<Vec<W>>,
+    /// Columns from here on are free.
+    top: usize,
+    lanes: usize,
+}
+
+impl<W: Word> Stack<W> {
+    /// Makes all columns `lanes` long and takes the first `kept` off the stack.
+    pub fn reset(&mut self, lanes: usize, kept: usize) {
+        if self.lanes != lanes {
+            self.lanes = lanes;
+            self.columns.iter_mut().for_each(|column| column.resize(lanes, W::default()));
+        }
+        self.top = kept;
+        while self.columns.len() < kept {
+            self.columns.push(vec![W::default(); lanes]);
+        }
+    }
+
+    /// A column of any content.
+    pub fn push(&mut self) -> usize {
+        if self.top == self.columns.len() {
+            self.columns.push(vec![W::default(); self.lanes]);
+        }
+        self.top += 1;
+        self.top - 1
+    }
+
+    pub fn top(&self) -> usize {
+        self.top
+    }
+
+    /// Gives back everything taken since `top` was asked for.
+    pub fn pop_to(&mut self, top: usize) {
+        self.top = top;
+    }
+
+    pub fn column(&self, index: usize) -> &[W] {
+        &self.columns[index]
+    }
+
+    pub fn column_mut(&mut self, index: usize) -> &mut [W] {
+        &mut self.columns[index]
+    }
+
+    /// Takes a column out to write it while others are read; [`Stack::put`] brings it back.
+    pub fn take(&mut self, index: usize) -> Vec<W> {
+        std::mem::take(&mut self.columns[index])
+    }
+
+    pub fn put(&mut self, index: usize, column: Vec<W>) {
+        self.columns[index] = column;
+    }
+
+    pub fn swap(&mut self, a: usize, b: usize) {
+        self.columns.swap(a, b);
+    }
+}
