@@ -425,6 +425,15 @@ fn zz_time() {
     let lexed = lex(&text);
     eprintln!("{} bytes {} tokens lex {:?}", text.len(), lexed.tokens.len(), t.elapsed());
     let t = std::time::Instant::now();
+    let reading = crate::text::parser::read(&text);
+    eprintln!("parser::read {:?}", t.elapsed());
+    let t = std::time::Instant::now();
+    let lowered = crate::text::lower::lower(reading.program.unwrap(), &text).ok().unwrap();
+    eprintln!("lower {:?}", t.elapsed());
+    let t = std::time::Instant::now();
+    crate::text::infer::contexts(&lowered.0, |_, _| true);
+    eprintln!("infer parse {:?}", t.elapsed());
+    let t = std::time::Instant::now();
     let program = read(&text);
     eprintln!("parse {:?}", t.elapsed());
     let t = std::time::Instant::now();
