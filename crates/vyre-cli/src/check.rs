@@ -47,7 +47,7 @@ pub fn check(args: &Args) -> Result<(), Failure> {
 fn check_one(path: &str, args: &Args) -> Result<(), Failure> {
     let program = load(path)?;
     let validated = program.validated().map_err(Clone::clone)?;
-    let warnings = if args.portable { portable_warnings(&program, validated) } else { Vec::new() };
+    let warnings = if args.portable { portable_warnings(validated) } else { Vec::new() };
     let warnings = (!warnings.is_empty()).then(|| Report::about(&program, warnings));
     if args.json {
         let shown = warnings.as_ref().map_or(Vec::new(), |report| {

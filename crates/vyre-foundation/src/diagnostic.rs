@@ -62,6 +62,8 @@ pub enum Location {
     Head(Place),
     /// The variable that the result of an atomic or subgroup operation is put into.
     Result(Place),
+    /// The op of an atomic or subgroup operation.
+    Operation(Place),
 }
 
 /// A change of the text that would mend the mistake.
@@ -173,6 +175,8 @@ pub struct Spans {
     pub tree: Vec<(Span, Span)>,
     /// The variables that results of operations are put into, by the places of the operations, in order.
     pub results: Vec<(Place, Span)>,
+    /// The ops of atomic operations, by their places, in order; those of others are their heads.
+    pub operations: Vec<(Place, Span)>,
 }
 
 /// A text and where in it the parts of its program are.
@@ -202,6 +206,10 @@ impl Source {
             Location::Head(Place(n)) => spans.tree.get(n as usize).map(|spans| spans.1),
             Location::Result(place) => {
                 spans.results.binary_search_by_key(&place, |(place, _)| *place).ok().map(|n| spans.results[n].1)
+            }
+            Location::Operation(place) => {
+                let found = spans.operations.binary_search_by_key(&place, |(place, _)| *place);
+                found.map_or_else(|_| Some(self.span(Location::Head(place))), |n| Some(spans.operations[n].1))
             }
         };
         found.unwrap_or(spans.program)

@@ -242,7 +242,7 @@ fn useless_count(kernel: &Kernel, name: &str) -> Option<Diagnostic> {
         return None;
     }
     let diagnostic =
-        Diagnostic::new(ErrorCode::E0702, format!("`{name}` is no output whose length is open")).found(name);
+        Diagnostic::new(ErrorCode::E0702, format!("`{name}` is no output that can be given a length")).found(name);
     Some(match open.as_slice() {
         [] => diagnostic.help("every output of this program declares its count"),
         open => diagnostic.expected(format!("one of {}", open.join(", "))),

@@ -88,7 +88,7 @@ fn put(element: &DataType, scalar: Scalar, bytes: &mut [u8], i: usize, parts: &[
         put_bits(bytes, i, width, bits);
         return Ok(());
     }
-    store(element, bytes, i as u32, value);
+    store(element, FloatMode::Ieee, bytes, i as u32, value);
     if scalar.is_int() && load(element, FloatMode::Ieee, bytes, i as u32).scalar() != value.scalar() && parts.len() == 1 {
         return Err(format!("`{}` does not fit {element}", parts[0]));
     }

@@ -108,7 +108,7 @@ impl<'k> Invocation<'k> {
                 let (index, value) = (eval.scalar(*index) as u32, eval.value(*value));
                 if index < shape.lengths[buffer.index()] {
                     let element = &kernel.buffer(*buffer).element;
-                    vyre_scalar::memory::store(element, memory.bytes_mut(*buffer), index, value);
+                    vyre_scalar::memory::store(element, kernel.floats, memory.bytes_mut(*buffer), index, value);
                 }
             }
             StmtKind::Atomic { result, op, buffer, index, operands } => {
@@ -125,7 +125,7 @@ impl<'k> Invocation<'k> {
                     let bytes = memory.bytes_mut(*buffer);
                     old = vyre_scalar::memory::load(element, kernel.floats, bytes, index).scalar();
                     if let Some(new) = vyre_scalar::atomic(*op, ty, old, &values[..operands.len()]) {
-                        vyre_scalar::memory::store(element, bytes, index, new.into());
+                        vyre_scalar::memory::store(element, kernel.floats, bytes, index, new.into());
                     }
                 }
                 if let Some(var) = result {

@@ -1,8 +1,8 @@
 //! Elements in bytes: how many fit, what a load gives and what a store leaves.
 //!
 //! Little-endian throughout. Elements lie side by side without padding (a vector of three takes twelve bytes); of two nibbles in
-//! a byte the one with the even index is the low one. Loads canonicalise floats; stores take canonical values, so only narrowing
-//! changes what they write.
+//! a byte the one with the even index is the low one. Loads canonicalise floats; stores take canonical values, and
+//! those that narrow canonicalise the narrower one.
 
 use crate::apply::canonicalize;
 use crate::float::Float;
@@ -74,7 +74,7 @@ pub fn load(ty: &DataType, mode: FloatMode, bytes: &[u8], index: u32) -> Value {
 /// The caller checks the index; out of range nothing is written. The validator refuses stores to load-only types (a nibble shares
 /// its byte, so a store to it would race with its neighbour) and to types no kernel can use; here they write nothing.
 #[inline]
-pub fn store(ty: &DataType, bytes: &mut [u8], index: u32, value: Value) {
+pub fn store(ty: &DataType, mode: FloatMode, bytes: &mut [u8], index: u32, value: Value) {
     let scalar = value.scalar();
     match ty {
         DataType::U32 | DataType::I32 | DataType::F32 => put(bytes, index, (scalar as u32).to_le_bytes()),
@@ -82,10 +82,10 @@ pub fn store(ty: &DataType, bytes: &mut [u8], index: u32, value: Value) {
         DataType::U64 | DataType::I64 | DataType::F64 => put(bytes, index, scalar.to_le_bytes()),
         DataType::U8 | DataType::I8 => put(bytes, index, (scalar as u8).to_le_bytes()),
         DataType::U16 | DataType::I16 => put(bytes, index, (scalar as u16).to_le_bytes()),
-        DataType::F16 => put(bytes, index, narrow(&small::F16, scalar).to_le_bytes()),
-        DataType::BF16 => put(bytes, index, narrow(&small::BF16, scalar).to_le_bytes()),
-        DataType::F8E4M3 => put(bytes, index, [narrow(&small::F8E4M3, scalar) as u8]),
-        DataType::F8E5M2 => put(bytes, index, [narrow(&small::F8E5M2, scalar) as u8]),
+        DataType::F16 => put(bytes, index, narrow(&small::F16, mode, scalar).to_le_bytes()),
+        DataType::BF16 => put(bytes, index, narrow(&small::BF16, mode, scalar).to_le_bytes()),
+        DataType::F8E4M3 => put(bytes, index, [narrow(&small::F8E4M3, mode, scalar) as u8]),
+        DataType::F8E5M2 => put(bytes, index, [narrow(&small::F8E5M2, mode, scalar) as u8]),
         DataType::Vec2U32 | DataType::Vec4U32 | DataType::Vec { .. } => store_vector(ty, bytes, index, value),
         DataType::I4
         | DataType::FP4
@@ -109,8 +109,14 @@ fn load_f32(mode: FloatMode, value: f32) -> Value {
 }
 
 #[inline]
-fn narrow(format: &Format, scalar: u64) -> u16 {
-    small::narrow(format, Float::from_bits(scalar))
+fn narrow(format: &Format, mode: FloatMode, scalar: u64) -> u16 {
+    let bits = small::narrow(format, Float::from_bits(scalar));
+    match mode {
+        FloatMode::Ieee => bits,
+        // A store is a conversion, so what it gives is flushed too: a value that rounds to -0, or in bf16 to 2^-126.
+        FloatMode::Canonical if small::widen(format, bits).abs() <= f32::MIN_POSITIVE => 0,
+        FloatMode::Canonical => bits,
+    }
 }
 
 /// The component type and count of a vector that a kernel can use.
@@ -262,8 +268,8 @@ mod tests {
         let mut bytes = [0, 0, 0, 0, 0, 0, 0, 0x80, 9, 9, 9, 9];
         assert_eq!(scalar(&DataType::Bool, IEEE, &bytes, 0), 0);
         assert_eq!(scalar(&DataType::Bool, IEEE, &bytes, 1), 1);
-        store(&DataType::Bool, &mut bytes, 1, Value::from(1));
-        store(&DataType::Bool, &mut bytes, 2, Value::from(0));
+        store(&DataType::Bool, FloatMode::Ieee, &mut bytes, 1, Value::from(1));
+        store(&DataType::Bool, FloatMode::Ieee, &mut bytes, 2, Value::from(0));
         assert_eq!(bytes, [0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
     }
 
@@ -314,7 +320,7 @@ mod tests {
             (DataType::F8E5M2, f(f32::INFINITY), &[0x7B]),
         ] {
             let mut bytes = vec![0xEE; expected.len() * 3];
-            store(&ty, &mut bytes, 1, Value::from(value));
+            store(&ty, FloatMode::Ieee, &mut bytes, 1, Value::from(value));
             let mut all = vec![0xEE; expected.len()];
             all.extend(expected);
             all.extend(vec![0xEE; expected.len()]);
@@ -328,7 +334,7 @@ mod tests {
             let data_type = DataType::from(ty);
             for value in values(ty, IEEE) {
                 let mut bytes = [0xEE; 24];
-                store(&data_type, &mut bytes, 2, Value::from(value));
+                store(&data_type, FloatMode::Ieee, &mut bytes, 2, Value::from(value));
                 assert_eq!(scalar(&data_type, IEEE, &bytes, 2), value, "{ty}");
                 let size = ty.bytes() as usize;
                 assert!(bytes[..2 * size].iter().chain(&bytes[3 * size..]).all(|byte| *byte == 0xEE), "{ty}");
@@ -339,7 +345,7 @@ mod tests {
             let mut value = Value([0x3F80_0001, 0xC000_0002, 0x4040_0003, 0xC080_0004]);
             value.0[size / 4..].fill(0);
             let mut bytes = vec![0xEE; 3 * size];
-            store(&ty, &mut bytes, 1, value);
+            store(&ty, FloatMode::Ieee, &mut bytes, 1, value);
             assert_eq!(load(&ty, IEEE, &bytes, 1), value, "{ty}");
             assert_eq!(bytes[size..size + 8], [1, 0, 0x80, 0x3F, 2, 0, 0, 0xC0], "{ty}");
             assert!(bytes[..size].iter().chain(&bytes[2 * size..]).all(|byte| *byte == 0xEE), "{ty}");
@@ -363,7 +369,7 @@ mod tests {
             let before = bytes.clone();
             for index in [count, count + 1, 0x4000_0000, 0x8000_0000, u32::MAX] {
                 assert_eq!(load(&ty, IEEE, &bytes, index), Value::default(), "{ty} {index}");
-                store(&ty, &mut bytes, index, Value([u64::MAX; 4]));
+                store(&ty, FloatMode::Ieee, &mut bytes, index, Value([u64::MAX; 4]));
             }
             assert_eq!(bytes, before, "{ty}");
         }
@@ -373,7 +379,7 @@ mod tests {
     fn load_only_and_described_types_are_never_written() {
         for ty in described().into_iter().chain([DataType::I4, DataType::FP4, DataType::NF4]) {
             let mut bytes = [0xEE; 16];
-            store(&ty, &mut bytes, 0, Value::from(0));
+            store(&ty, FloatMode::Ieee, &mut bytes, 0, Value::from(0));
             assert_eq!(bytes, [0xEE; 16], "{ty}");
         }
         for ty in described() {

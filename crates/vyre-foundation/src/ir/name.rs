@@ -67,8 +67,9 @@ impl fmt::Display for Name {
     }
 }
 
+/// The name in backticks, as messages show it.
 impl fmt::Debug for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
+        write!(f, "`{}`", self.as_str())
     }
 }

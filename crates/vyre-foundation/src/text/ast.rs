@@ -42,8 +42,20 @@ pub(super) enum StmtKind {
     Let(Name, Expr),
     Assign(Name, Expr),
     Store(Name, Expr, Expr),
-    Atomic { result: Option<(Name, Span)>, op: AtomicOp, buffer: Name, index: Expr, operands: Vec<Expr> },
-    Subgroup { result: Option<(Name, Span)>, op: SubgroupOp, operands: Vec<Expr> },
+    /// `function` is where the op stands.
+    Atomic {
+        result: Option<(Name, Span)>,
+        op: AtomicOp,
+        function: Span,
+        buffer: Name,
+        index: Expr,
+        operands: Vec<Expr>,
+    },
+    Subgroup {
+        result: Option<(Name, Span)>,
+        op: SubgroupOp,
+        operands: Vec<Expr>,
+    },
     If(Expr, Vec<Stmt>, Vec<Stmt>),
     Loop(Name, Expr, Expr, Vec<Stmt>),
     Break,

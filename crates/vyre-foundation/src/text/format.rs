@@ -276,6 +276,14 @@ program x { // open
     }
 
     #[test]
+    fn comments_inside_a_statement_go_before_it_with_its_distance() {
+        check(
+            "raw {\nworkgroup 1\n\n\nx = 1 + // one\n\n// two\n\n2\n\n}",
+            "raw {\n  workgroup 1\n\n  // one\n  // two\n  x = 1 + 2\n}\n",
+        );
+    }
+
+    #[test]
     fn wide_lines_are_broken_at_the_outermost_operators() {
         let term = "a_rather_long_name_of_a_thing * (another_long_name - 1)";
         check(

@@ -104,7 +104,8 @@ impl Lowering {
                 let index = self.expr(index);
                 Node::Store { buffer, index, value: self.expr(value) }
             }
-            StmtKind::Atomic { result, op, buffer, index, operands } => {
+            StmtKind::Atomic { result, op, function, buffer, index, operands } => {
+                self.spans.operations.push((Place(place), function));
                 let result = self.result(place, result);
                 let index = self.expr(index);
                 Node::Atomic {

@@ -310,7 +310,7 @@ impl Parser<'_> {
                 }
                 self.brackets -= 1;
                 self.expect(")")?;
-                (StmtKind::Atomic { result, op, buffer, index, operands }, head)
+                (StmtKind::Atomic { result, op, function, buffer, index, operands }, head)
             }
             Family::Subgroup => {
                 let Some(op) = SubgroupOp::from_mnemonic(word) else {

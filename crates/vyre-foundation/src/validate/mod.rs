@@ -103,7 +103,7 @@ fn nested_too_deep(program: &Program) -> Option<Diagnostic> {
 
 /// What of a valid program is above what the smallest devices in wide use offer.
 #[must_use]
-pub fn portable_warnings(program: &Program, validated: &Validated) -> Vec<Diagnostic> {
+pub fn portable_warnings(validated: &Validated) -> Vec<Diagnostic> {
     let kernel = validated.kernel();
     let warn = |message: String, location: Location| Diagnostic::new(ErrorCode::W0401, message).at(location);
     let mut warnings = Vec::new();
@@ -121,13 +121,11 @@ pub fn portable_warnings(program: &Program, validated: &Validated) -> Vec<Diagno
             .found(invocations),
         );
     }
-    let bytes = resolve::workgroup_bytes(kernel);
-    if bytes > portable::WORKGROUP_BYTES {
-        let first = program.interface().workgroup.first().copied().unwrap_or(0);
+    if let Some((n, bytes)) = resolve::exceeds(kernel, portable::WORKGROUP_BYTES) {
         warnings.push(
             warn(
-                format!("{bytes} bytes of workgroup memory; small devices have at most {}", portable::WORKGROUP_BYTES),
-                Location::Buffer(first as u32, BufferPart::Whole),
+                format!("with this buffer the workgroup memory takes {bytes} bytes; small devices have {}", portable::WORKGROUP_BYTES),
+                Location::Buffer(n, BufferPart::Whole),
             )
             .expected(format!("at most {}", portable::WORKGROUP_BYTES))
             .found(bytes),

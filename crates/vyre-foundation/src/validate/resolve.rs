@@ -45,8 +45,8 @@ struct Resolver<'a> {
     kernel: Kernel,
     mistakes: Vec<Diagnostic>,
     names: HashMap<Name, Binding>,
-    /// Names that some scope declared which has ended, for better advice.
-    gone: HashMap<Name, Location>,
+    /// Names that some scope declared which has ended, for better advice, and whether they were counters.
+    gone: HashMap<Name, (Location, bool)>,
     /// Names declared in the open scopes, innermost last; see `scope`.
     declared: Vec<Name>,
     /// By variable: whether its type is known.
@@ -55,6 +55,10 @@ struct Resolver<'a> {
     loops: u32,
     /// How many `if`s and loops are around the current statement.
     control: u32,
+    /// The binding to suggest next, above all that are used.
+    next_binding: u32,
+    /// By buffer: whether its declaration says what it holds.
+    known_buffers: Vec<bool>,
 }
 
 /// The kernel and every mistake against rules 2 to 21.
@@ -80,6 +84,8 @@ pub(super) fn resolve(program: &Program) -> (Kernel, Vec<Diagnostic>) {
         next_place: 0,
         loops: 0,
         control: 0,
+        next_binding: parts.buffers.iter().filter_map(|decl| decl.binding).max().map_or(0, |highest| highest.saturating_add(1)),
+        known_buffers: Vec::new(),
     };
     resolver.constants();
     resolver.buffers();
@@ -90,12 +96,20 @@ pub(super) fn resolve(program: &Program) -> (Kernel, Vec<Diagnostic>) {
     (resolver.kernel, resolver.mistakes)
 }
 
-/// Bytes of workgroup memory, each buffer rounded up to 16.
-pub(super) fn workgroup_bytes(kernel: &Kernel) -> u64 {
-    let buffers = kernel.buffers.iter().filter(|buffer| buffer.access == Access::Workgroup);
-    buffers
-        .filter_map(|buffer| byte_length(&buffer.element, u64::from(buffer.count?)))
-        .fold(0, |sum, bytes| sum.saturating_add(bytes.next_multiple_of(16)))
+/// The workgroup buffer with which workgroup memory takes more than `limit` bytes, and how many it then takes. Each buffer is
+/// rounded up to 16 bytes.
+pub(super) fn exceeds(kernel: &Kernel, limit: u64) -> Option<(u32, u64)> {
+    let mut total = 0u64;
+    for (n, buffer) in kernel.buffers.iter().enumerate() {
+        if let (Access::Workgroup, Some(count)) = (buffer.access, buffer.count) {
+            let bytes = byte_length(&buffer.element, u64::from(count)).unwrap_or(u64::MAX);
+            total = total.saturating_add(bytes.checked_next_multiple_of(16).unwrap_or(u64::MAX));
+            if total > limit {
+                return Some((n as u32, total));
+            }
+        }
+    }
+    None
 }
 
 impl Resolver<'_> {
@@ -111,12 +125,17 @@ impl Resolver<'_> {
                 Meaning::Var(_) => "a variable",
                 Meaning::Counter(_) => "a loop counter",
             };
-            let related = earlier.declared;
+            let (related, earlier_meaning) = (earlier.declared, earlier.meaning);
             self.mistake(
-                Diagnostic::new(ErrorCode::E0202, format!("{name} is already the name of {what}"))
+                Diagnostic::new(ErrorCode::E0202, format!("{name:?} is already the name of {what}"))
                     .at(declared)
                     .related(related, "declared here")
-                    .help("names do not shadow each other; choose another, or assign without `let`"),
+                    .help(match earlier_meaning {
+                        Meaning::Var(_) => "names do not shadow each other: choose another, or assign without `let`",
+                        Meaning::Buffer(_) | Meaning::Const(_) | Meaning::Counter(_) => {
+                            "names do not shadow each other: choose another"
+                        }
+                    }),
             );
             return;
         }
@@ -142,14 +161,14 @@ impl Resolver<'_> {
         let value = self.parts.size_value(size);
         if let (None, Size::Const(name)) = (value, size) {
             let diagnostic = match self.parts.constant(name) {
-                Some(decl) => Diagnostic::new(ErrorCode::E0412, format!("{name} is {}, and a size is u32", decl.default.kind()))
+                Some(decl) => Diagnostic::new(ErrorCode::E0412, format!("{name:?} is {}, and a size is u32", decl.default.kind()))
                     .expected("a u32 constant")
                     .found(decl.default.kind()),
                 None => {
                     let known = self.parts.consts.iter().map(|decl| decl.name.as_str());
                     let suggestion = nearest(name, known).map(str::to_string);
                     with_nearest(
-                        Diagnostic::new(ErrorCode::E0201, format!("there is no constant {name}")).found(name),
+                        Diagnostic::new(ErrorCode::E0201, format!("there is no constant {name:?}")).found(name),
                         suggestion,
                         location,
                     )
@@ -167,6 +186,9 @@ impl Resolver<'_> {
             self.declare(&decl.name, Meaning::Buffer(BufferId(n)), Location::Buffer(n, BufferPart::Name));
             self.binding(n, decl, &mut bindings);
             let element = self.element(n, decl);
+            self.known_buffers.push(element.is_some());
+            // A stand-in keeps the walk going.
+            let element = element.unwrap_or(DataType::U32);
             let count = match &decl.count {
                 Some(size) => self.size(size, Location::Buffer(n, BufferPart::Count)),
                 None => None,
@@ -177,12 +199,15 @@ impl Resolver<'_> {
                     self.mistake(
                         Diagnostic::new(
                             ErrorCode::E0405,
-                            format!("the workgroup buffer {} needs a count of at least 1", decl.name),
+                            format!("the workgroup buffer {:?} needs a count of at least 1", decl.name),
                         )
                         .at(Location::Buffer(n, BufferPart::Whole))
                         .fix(
                             "write how many elements one workgroup shares",
-                            Fix::InsertAfter(Location::Buffer(n, BufferPart::Element), "[64]".into()),
+                            match decl.count {
+                                None => Fix::InsertAfter(Location::Buffer(n, BufferPart::Element), "[64]".into()),
+                                Some(_) => Fix::Replace(Location::Buffer(n, BufferPart::Count), "64".into()),
+                            },
                         ),
                     );
                 }
@@ -190,49 +215,49 @@ impl Resolver<'_> {
             let bytes = count.and_then(|count| byte_length(&element, u64::from(count)));
             if bytes.is_some_and(|bytes| bytes > 1 << 32) {
                 self.mistake(
-                    Diagnostic::new(ErrorCode::E0416, format!("{} takes more than 4 GiB", decl.name))
+                    Diagnostic::new(ErrorCode::E0416, format!("{:?} takes more than 4 GiB", decl.name))
                         .at(Location::Buffer(n, BufferPart::Count))
                         .expected("at most 4294967296 bytes")
                         .found(bytes.unwrap_or(0)),
                 );
             }
-            // A stand-in type keeps the walk going after a mistake in the declaration.
             let value = element.value_type().unwrap_or(ValueType::Scalar(Scalar::U32));
             self.note_type(value);
             self.kernel.buffers.push(Buffer { name: decl.name.clone(), access: decl.access, element, value, count });
         }
-        let bytes = workgroup_bytes(&self.kernel);
-        if bytes > MAX_WORKGROUP_BYTES {
-            let last = self.parts.buffers.iter().rposition(|decl| decl.access == Access::Workgroup).unwrap_or(0);
+        if let Some((n, bytes)) = exceeds(&self.kernel, MAX_WORKGROUP_BYTES) {
             self.mistake(
-                Diagnostic::new(ErrorCode::E0406, format!("the workgroup buffers take {bytes} bytes together"))
-                    .at(Location::Buffer(last as u32, BufferPart::Whole))
-                    .expected(format!("at most {MAX_WORKGROUP_BYTES} bytes"))
+                Diagnostic::new(ErrorCode::E0406, format!("with this buffer the workgroup memory takes {bytes} bytes"))
+                    .at(Location::Buffer(n, BufferPart::Whole))
+                    .expected(format!("at most {MAX_WORKGROUP_BYTES} bytes, each buffer rounded up to 16"))
                     .found(format!("{bytes} bytes")),
             );
         }
     }
 
     fn binding(&mut self, n: u32, decl: &BufferDecl, bindings: &mut HashMap<u32, u32>) {
-        let used = self.parts.buffers.iter().filter_map(|decl| decl.binding);
-        let next_free = used.max().map_or(0, |highest| highest.saturating_add(1));
+        let next_free = self.next_binding;
         match (decl.access, decl.binding) {
             (Access::Workgroup, None) => {}
             (Access::Workgroup, Some(_)) => self.mistake(
-                Diagnostic::new(ErrorCode::E0403, format!("the workgroup buffer {} is not bound", decl.name))
+                Diagnostic::new(ErrorCode::E0403, format!("the workgroup buffer {:?} cannot have a binding", decl.name))
                     .at(Location::Buffer(n, BufferPart::Binding))
                     .help("remove the binding: workgroup memory is not passed by the caller"),
             ),
-            (Access::Read | Access::ReadWrite | Access::Output | Access::Uniform, None) => self.mistake(
-                Diagnostic::new(ErrorCode::E0402, format!("the buffer {} needs a binding", decl.name))
+            (Access::Read | Access::ReadWrite | Access::Output | Access::Uniform, None) => {
+                self.next_binding = self.next_binding.saturating_add(1);
+                self.mistake(
+                Diagnostic::new(ErrorCode::E0402, format!("the buffer {:?} needs a binding", decl.name))
                     .at(Location::Buffer(n, BufferPart::Whole))
                     .fix(
                         "the next free one is",
                         Fix::InsertAfter(Location::Buffer(n, BufferPart::Whole), format!(" @{next_free}")),
                     ),
-            ),
+            );
+            }
             (Access::Read | Access::ReadWrite | Access::Output | Access::Uniform, Some(binding)) => {
                 if let Some(earlier) = bindings.insert(binding, n) {
+                    self.next_binding = self.next_binding.saturating_add(1);
                     bindings.insert(binding, earlier);
                     self.mistake(
                         Diagnostic::new(ErrorCode::E0401, format!("binding {binding} is taken"))
@@ -248,7 +273,8 @@ impl Resolver<'_> {
         }
     }
 
-    fn element(&mut self, n: u32, decl: &BufferDecl) -> DataType {
+    /// The element type; `None` after a mistake that hides it.
+    fn element(&mut self, n: u32, decl: &BufferDecl) -> Option<DataType> {
         let location = Location::Buffer(n, BufferPart::Element);
         let data_type = match &decl.element {
             Element::Type(data_type) => data_type.clone(),
@@ -256,43 +282,43 @@ impl Resolver<'_> {
                 Some(SpecValue::DType(data_type)) => data_type.clone(),
                 Some(other) => {
                     self.mistake(
-                        Diagnostic::new(ErrorCode::E0412, format!("{name} is {}, and an element type is needed", other.kind()))
+                        Diagnostic::new(ErrorCode::E0412, format!("{name:?} is {}, and an element type is needed", other.kind()))
                             .at(location)
                             .expected("a type, or a dtype constant")
                             .found(other.kind()),
                     );
-                    return DataType::U32;
+                    return None;
                 }
                 None => {
                     let types: Vec<String> = DataType::KERNEL_SCALARS.iter().map(ToString::to_string).collect();
                     let consts = self.parts.consts.iter().map(|decl| decl.name.as_str());
                     let suggestion = nearest(name, types.iter().map(String::as_str).chain(consts)).map(str::to_string);
                     let diagnostic =
-                        Diagnostic::new(ErrorCode::E0207, format!("there is no type {name}")).at(location).found(name);
+                        Diagnostic::new(ErrorCode::E0207, format!("there is no type {name:?}")).at(location).found(name);
                     self.mistake(with_nearest(diagnostic, suggestion, location));
-                    return DataType::U32;
+                    return None;
                 }
             },
         };
         match data_type.storage() {
             Storage::Described => {
                 self.mistake(unusable_type(&data_type, location));
-                DataType::U32
+                None
             }
             Storage::LoadOnly(_) if decl.access.is_writable() => {
                 self.mistake(
                     Diagnostic::new(
                         ErrorCode::E0409,
-                        format!("{data_type} can only be loaded, and {} is {}", decl.name, decl.access),
+                        format!("{data_type} can only be loaded, and {:?} is a `{}` buffer", decl.name, decl.access),
                     )
                     .at(location)
                     .expected("a type that can be stored")
                     .found(&data_type)
                     .help("declare the buffer `read` or `uniform`, or store a wider type"),
                 );
-                data_type
+                Some(data_type)
             }
-            Storage::LoadOnly(_) | Storage::Computed(_) | Storage::Converted(_) => data_type,
+            Storage::LoadOnly(_) | Storage::Computed(_) | Storage::Converted(_) => Some(data_type),
         }
     }
 
@@ -369,7 +395,7 @@ impl Resolver<'_> {
     fn end_scope(&mut self, outer: usize) {
         for name in self.declared.split_off(outer) {
             if let Some(binding) = self.names.remove(&name) {
-                self.gone.insert(name, binding.declared);
+                self.gone.insert(name, (binding.declared, matches!(binding.meaning, Meaning::Counter(_))));
             }
         }
     }
@@ -403,7 +429,7 @@ impl Resolver<'_> {
                     && expected != found
                 {
                     let diagnostic =
-                        Diagnostic::new(ErrorCode::E0310, format!("{name} is {expected}, and this value is {found}"))
+                        Diagnostic::new(ErrorCode::E0310, format!("{name:?} is {expected}, and this value is {found}"))
                             .at(Location::Tree(value.place))
                             .related(declared, format!("its type comes from here: {expected}"));
                     let diagnostic = self.mismatch(diagnostic, expected, value);
@@ -431,9 +457,8 @@ impl Resolver<'_> {
                 let target = self.atomic_target(buffer, place);
                 let index = self.index(index);
                 let operands: Vec<Typed> = operands.iter().map(|operand| self.expr(operand)).collect();
-                let known = target.map(|(_, ty)| ValueType::Scalar(ty));
-                let ty = self.op(OpId::Atomic(*op), known, &operands, place);
-                let result = self.result(result.as_ref(), op.info(), target.map(|(_, ty)| ty).and(ty), place);
+                let ty = target.and_then(|(_, ty)| self.op(OpId::Atomic(*op), Some(ty.into()), &operands, place));
+                let result = self.result(result.as_ref(), op.info(), ty, place);
                 match target {
                     Some((buffer, _)) => StmtKind::Atomic {
                         result,
@@ -551,15 +576,17 @@ impl Resolver<'_> {
         };
         if ty.is_some() && result.is_none() {
             self.mistake(
-                Diagnostic::new(ErrorCode::E0314, format!("`{}` gives no value for {name}", info.mnemonic))
-                    .at(Location::Head(place))
+                Diagnostic::new(ErrorCode::E0314, format!("`atomic.{}` gives no value for {name:?}", info.mnemonic))
+                    .at(Location::Result(place))
                     .help("write it as a statement, without `let`"),
             );
         }
         if let Some(ty) = result {
             self.note_type(ty);
         }
-        Some(self.declare_var(name, result, place))
+        let id = self.new_var(name, result);
+        self.declare(name, Meaning::Var(id), Location::Result(place));
+        Some(id)
     }
 
     fn assignable(&mut self, name: &Name, place: Place) -> Option<(VarId, Option<ValueType>, Location)> {
@@ -580,11 +607,14 @@ impl Resolver<'_> {
                 return Some((var, ty, declared));
             }
             Meaning::Counter(_) => ("a loop counter", "copy it into a variable with `let`"),
+            Meaning::Const(n) if self.parts.consts[n as usize].default.literal().is_none() => {
+                ("a type constant", "its value comes with the launch")
+            }
             Meaning::Const(_) => ("a constant", "copy it into a variable with `let`"),
             Meaning::Buffer(_) => ("a buffer", "write one element: `name[index] = value`"),
         };
         self.mistake(
-            Diagnostic::new(ErrorCode::E0203, format!("{name} is {what} and cannot be assigned to"))
+            Diagnostic::new(ErrorCode::E0203, format!("{name:?} is {what} and cannot be assigned to"))
                 .at(location)
                 .related(declared, "declared here")
                 .help(help),
@@ -594,11 +624,13 @@ impl Resolver<'_> {
 
     fn unknown(&self, name: &Name, location: Location) -> Diagnostic {
         let diagnostic =
-            Diagnostic::new(ErrorCode::E0201, format!("there is no variable or constant {name}")).at(location).found(name);
-        if let Some(gone) = self.gone.get(name) {
-            return diagnostic
-                .related(*gone, "declared in a scope that has ended")
-                .help("declare it before the scope, and assign to it inside");
+            Diagnostic::new(ErrorCode::E0201, format!("there is no variable or constant {name:?}")).at(location).found(name);
+        if let Some((gone, counter)) = self.gone.get(name) {
+            let diagnostic = diagnostic.related(*gone, "declared in a scope that has ended");
+            return diagnostic.help(match counter {
+                true => "a counter ends with its loop: copy it into a variable that was declared before",
+                false => "declare it before the scope, and assign to it inside",
+            });
         }
         let values = self.names.iter().filter(|(_, binding)| !matches!(binding.meaning, Meaning::Buffer(_)));
         let mut candidates: Vec<&str> = values.map(|(name, _)| name.as_str()).collect();
@@ -614,14 +646,14 @@ impl Resolver<'_> {
             }
             let declared = binding.declared;
             self.mistake(
-                Diagnostic::new(ErrorCode::E0206, format!("{name} is a value, and a buffer is needed"))
+                Diagnostic::new(ErrorCode::E0206, format!("{name:?} is a value, and a buffer is needed"))
                     .at(location)
                     .related(declared, "declared here"),
             );
             return None;
         }
         let suggestion = nearest(name, self.parts.buffers.iter().map(|decl| decl.name.as_str())).map(str::to_string);
-        let diagnostic = Diagnostic::new(ErrorCode::E0204, format!("there is no buffer {name}")).at(location).found(name);
+        let diagnostic = Diagnostic::new(ErrorCode::E0204, format!("there is no buffer {name:?}")).at(location).found(name);
         self.mistake(with_nearest(diagnostic, suggestion, location));
         None
     }
@@ -631,7 +663,7 @@ impl Resolver<'_> {
         let access = self.parts.buffers[id.index()].access;
         if !access.is_writable() {
             self.mistake(
-                Diagnostic::new(ErrorCode::E0408, format!("{name} is {access} and cannot be written"))
+                Diagnostic::new(ErrorCode::E0408, format!("{name:?} is a `{access}` buffer and cannot be written"))
                     .at(Location::Head(place))
                     .related(Location::Buffer(id.0, BufferPart::Whole), "declared here")
                     .expected("an output, read_write or workgroup buffer")
@@ -642,6 +674,9 @@ impl Resolver<'_> {
     }
 
     fn stored(&mut self, buffer: BufferId, value: Typed) {
+        if !self.known_buffers[buffer.index()] {
+            return;
+        }
         let Buffer { name, element, value: expected, .. } = self.kernel.buffer(buffer);
         let expected = *expected;
         if let Some(found) = value.ty.filter(|found| *found != expected) {
@@ -649,7 +684,7 @@ impl Resolver<'_> {
                 Storage::Converted(_) => format!(" (its elements are {element})"),
                 Storage::Computed(_) | Storage::LoadOnly(_) | Storage::Described => String::new(),
             };
-            let message = format!("store to {name} needs {expected}{as_stored}, found {found}");
+            let message = format!("store to {name:?} needs {expected}{as_stored}, found {found}");
             let diagnostic = Diagnostic::new(ErrorCode::E0304, message)
                 .at(Location::Tree(value.place))
                 .related(Location::Buffer(buffer.0, BufferPart::Element), format!("a store takes {expected}"));
@@ -659,7 +694,7 @@ impl Resolver<'_> {
     }
 
     fn atomic_target(&mut self, name: &Name, place: Place) -> Option<(BufferId, Scalar)> {
-        let id = self.buffer(name, place)?;
+        let id = self.buffer(name, place).filter(|id| self.known_buffers[id.index()])?;
         let Buffer { access, element, .. } = self.kernel.buffer(id);
         match element {
             DataType::U32 if access.is_writable() => Some((id, Scalar::U32)),
@@ -667,7 +702,7 @@ impl Resolver<'_> {
             other => {
                 let found = format!("a {access} buffer of {other}");
                 self.mistake(
-                    Diagnostic::new(ErrorCode::E0410, format!("{name} is {found}, which has no atomic operations"))
+                    Diagnostic::new(ErrorCode::E0410, format!("{name:?} is {found}, which has no atomic operations"))
                         .at(Location::Head(place))
                         .related(Location::Buffer(id.0, BufferPart::Whole), "declared here")
                         .expected("an output, read_write or workgroup buffer of u32 or i32")
@@ -723,8 +758,8 @@ impl Resolver<'_> {
                 let index = self.index(index);
                 match buffer {
                     Some(buffer) => {
-                        let ty = self.kernel.buffer(buffer).value;
-                        self.push(ExprKind::Load(buffer, index.id), Some(ty), place)
+                        let ty = self.known_buffers[buffer.index()].then_some(self.kernel.buffer(buffer).value);
+                        self.push(ExprKind::Load(buffer, index.id), ty, place)
                     }
                     None => self.unknown_expr(place),
                 }
@@ -792,17 +827,22 @@ impl Resolver<'_> {
                     None => None,
                     Some(ValueType::Scalar(from)) if from.bits() == to.bits() && from != Scalar::Bool => Some(from),
                     Some(from) => {
-                        let bits = |scalar: Scalar| if scalar == Scalar::Bool { "no defined width".into() } else { format!("{} bits", scalar.bits()) };
-                        let found = match from {
-                            ValueType::Scalar(scalar) => bits(scalar),
-                            ValueType::Vector(..) => "a vector".into(),
+                        let width = |ty: ValueType| match ty {
+                            ValueType::Scalar(Scalar::Bool) => "a bool, which has no bits to cast".to_string(),
+                            ValueType::Scalar(scalar) => format!("{} bits", scalar.bits()),
+                            ValueType::Vector(..) => "a vector".to_string(),
                         };
-                        self.mistake(
-                            Diagnostic::new(ErrorCode::E0309, format!("the bits of {from} are not those of a {to}"))
-                                .at(Location::Tree(place))
-                                .expected(bits(*to))
-                                .found(found),
-                        );
+                        let message = match (*to, from) {
+                            (Scalar::Bool, _) => "there is no bitcast to bool".to_string(),
+                            _ => format!("a bitcast keeps the width, and {from} is not as wide as {to}"),
+                        };
+                        let diagnostic = Diagnostic::new(ErrorCode::E0309, message).at(Location::Tree(place)).found(width(from));
+                        self.mistake(match to {
+                            Scalar::Bool => diagnostic.help("compare with zero instead"),
+                            Scalar::U32 | Scalar::I32 | Scalar::U64 | Scalar::I64 | Scalar::F32 | Scalar::F64 => {
+                                diagnostic.expected(width((*to).into()))
+                            }
+                        });
                         None
                     }
                 };
@@ -830,11 +870,15 @@ impl Resolver<'_> {
                     }
                     None => self.unknown_expr(place),
                     Some(found) => {
-                        let diagnostic = Diagnostic::new(ErrorCode::E0312, format!("{found} has no such component"))
+                        const NAMES: [&str; 4] = [".x", ".y", ".z", ".w"];
+                        let name = NAMES.get(usize::from(*component)).map_or(format!(".c{component}"), |name| (*name).into());
+                        let diagnostic = Diagnostic::new(ErrorCode::E0312, format!("{found} has no component `{name}`"))
                             .at(Location::Head(place))
-                            .found(format!("component {component}"));
+                            .found(&name);
                         self.mistake(match found {
-                            ValueType::Vector(_, count) => diagnostic.expected(format!("a component below {count}")),
+                            ValueType::Vector(_, count) => {
+                                diagnostic.expected(format!("one of {}", NAMES[..usize::from(count)].join(", ")))
+                            }
                             ValueType::Scalar(_) => diagnostic.expected("a vector"),
                         });
                         self.unknown_expr(place)
@@ -866,7 +910,7 @@ impl Resolver<'_> {
                 Some(literal) => self.literal(literal, place),
                 None => {
                     self.mistake(
-                        Diagnostic::new(ErrorCode::E0412, format!("{name} is a type, and a value is needed"))
+                        Diagnostic::new(ErrorCode::E0412, format!("{name:?} is a type, and a value is needed"))
                             .at(location)
                             .related(Location::Const(n), "declared here")
                             .expected("a u32, i32, f32 or bool constant")
@@ -878,7 +922,7 @@ impl Resolver<'_> {
             Meaning::Buffer(_) => {
                 let declared = binding.declared;
                 self.mistake(
-                    Diagnostic::new(ErrorCode::E0206, format!("{name} is a buffer, and a value is needed"))
+                    Diagnostic::new(ErrorCode::E0206, format!("{name:?} is a buffer, and a value is needed"))
                         .at(location)
                         .related(declared, "declared here")
                         .fix("load an element", Fix::InsertAfter(location, "[gid.x]".into())),
@@ -928,12 +972,12 @@ impl Resolver<'_> {
                 .expected("2 to 4 components of u32, i32 or f32")
         };
         if !(2..=4).contains(&components.len()) {
-            self.mistake(wrong(format!("a vector of {} components", components.len())).found(components.len()));
+            self.mistake(wrong(format!("a vector cannot have {}", counted(components.len(), "component"))).found(components.len()));
             return None;
         }
         let first = components.iter().find_map(|component| component.ty)?;
         let ValueType::Scalar(scalar @ (Scalar::U32 | Scalar::I32 | Scalar::F32)) = first else {
-            self.mistake(wrong(format!("a vector of {first}")).found(first));
+            self.mistake(wrong(format!("a vector cannot hold {first}")).found(first));
             return None;
         };
         for component in components {
@@ -959,10 +1003,10 @@ impl Resolver<'_> {
             self.mistake(
                 Diagnostic::new(
                     ErrorCode::E0313,
-                    format!("`{op}` takes {}{beside}, found {}", arguments(info.operands.len()), operands.len()),
+                    format!("`{op}` takes {}{beside}, found {}", counted(info.operands.len(), "argument"), operands.len()),
                 )
-                .at(Location::Head(place))
-                .expected(info.operands.len())
+                .at(Location::Operation(place))
+                .expected(counted(info.operands.len(), "argument"))
                 .found(operands.len()),
             );
             return None;
@@ -1004,7 +1048,16 @@ impl Resolver<'_> {
                     }
                     (Operand::T | Operand::Fixed(_), _, _) => diagnostic,
                 };
-                let diagnostic = self.mismatch(diagnostic, wanted, *operand);
+                let mut diagnostic = self.mismatch(diagnostic, wanted, *operand);
+                // `2.5 * n`: converting the literal would lose what it says.
+                if let (true, ValueType::Scalar(from), Some(leader)) = (operand.literal, found, leader)
+                    && from.is_float()
+                    && matches!(&diagnostic.fix, Some(Fix::Wrap(..)))
+                    && known.is_none()
+                {
+                    let wrap = Fix::Wrap(Location::Tree(leader.place), format!("{from}("), ")".into());
+                    diagnostic = diagnostic.fix("convert the other operand", wrap);
+                }
                 self.mistake(diagnostic);
             }
         }
@@ -1046,21 +1099,45 @@ impl Resolver<'_> {
         let diagnostic = diagnostic.expected(expected).found(found);
         let at = Location::Tree(value.place);
         let (ValueType::Scalar(to), ValueType::Scalar(from)) = (expected, found) else { return diagnostic };
-        let literal = match (value.literal, &self.kernel.expr(value.id).kind) {
-            (true, ExprKind::Lit(bits)) if from == Scalar::U32 => Some(*bits),
-            _ => None,
-        };
-        match (to, literal) {
-            (Scalar::F32, Some(bits)) => diagnostic.fix("write a float", Fix::Replace(at, format!("{bits}.0"))),
-            (Scalar::F64, Some(bits)) => diagnostic.fix("write a float", Fix::Replace(at, format!("{bits}.0d"))),
-            (Scalar::Bool, _) if from.is_float() || from.is_int() => {
-                diagnostic.fix("compare it", Fix::Wrap(at, "(".into(), format!(" != {})", zero(from))))
-            }
-            (Scalar::Bool | Scalar::U32 | Scalar::I32 | Scalar::U64 | Scalar::I64 | Scalar::F32 | Scalar::F64, _) => {
+        if let (true, ExprKind::Lit(bits)) = (value.literal, &self.kernel.expr(value.id).kind)
+            && let Some(written) = literal_as(Literal::from_bits(from, *bits), to)
+        {
+            return diagnostic.fix("write", Fix::Replace(at, written));
+        }
+        match to {
+            Scalar::Bool => diagnostic.fix("compare it", Fix::Wrap(at, "(".into(), format!(" != {})", zero(from)))),
+            Scalar::U32 | Scalar::I32 | Scalar::U64 | Scalar::I64 | Scalar::F32 | Scalar::F64 => {
                 diagnostic.fix("convert it", Fix::Wrap(at, format!("{to}("), ")".into()))
             }
         }
     }
+}
+
+/// A literal as one of another type, if that type has the value.
+fn literal_as(literal: Literal, to: Scalar) -> Option<String> {
+    let integer = match literal {
+        Literal::Bool(_) => return None,
+        Literal::U32(value) => i128::from(value),
+        Literal::I32(value) => i128::from(value),
+        Literal::U64(value) => i128::from(value),
+        Literal::I64(value) => i128::from(value),
+        Literal::F32(value) => exact_integer(f64::from(value.value()))?,
+        Literal::F64(value) => exact_integer(value.value())?,
+    };
+    let suffix = |fits: bool, suffix: &str| fits.then(|| format!("{integer}{suffix}"));
+    match to {
+        Scalar::Bool => None,
+        Scalar::U32 => suffix(u32::try_from(integer).is_ok(), "u"),
+        Scalar::I32 => suffix(i32::try_from(integer).is_ok(), "i"),
+        Scalar::U64 => suffix(u64::try_from(integer).is_ok(), "u64"),
+        Scalar::I64 => suffix(i64::try_from(integer).is_ok(), "i64"),
+        Scalar::F32 => suffix(integer.unsigned_abs() <= 1 << 24, ".0"),
+        Scalar::F64 => suffix(integer.unsigned_abs() <= 1 << 53, ".0d"),
+    }
+}
+
+fn exact_integer(value: f64) -> Option<i128> {
+    (value.trunc() == value && value.abs() < 1e18 && (value != 0.0 || value.is_sign_positive())).then_some(value as i128)
 }
 
 fn unusable_type(data_type: &DataType, location: Location) -> Diagnostic {
@@ -1102,10 +1179,10 @@ fn any_of(types: TypeSet) -> String {
     }
 }
 
-fn arguments(count: usize) -> String {
+fn counted(count: usize, what: &str) -> String {
     match count {
-        0 => "no argument".into(),
-        1 => "1 argument".into(),
-        count => format!("{count} arguments"),
+        0 => format!("no {what}"),
+        1 => format!("1 {what}"),
+        count => format!("{count} {what}s"),
     }
 }

@@ -61,8 +61,8 @@ struct Graph<'a> {
     causes: Vec<Option<Cause>>,
     rendezvous: Vec<Rendezvous>,
     leavings: Vec<Leaving>,
-    /// By region: whether something in it needs all invocations.
-    synchronises: Vec<bool>,
+    /// By region: something in it that needs all invocations.
+    synchronises: Vec<Option<Place>>,
     lanes: Vec<(ExprId, Place)>,
     /// The regions around the current statement, outermost first; loops are marked.
     around: Vec<(Node, bool)>,
@@ -160,7 +160,7 @@ impl<'a> Graph<'a> {
         self.regions.push(Region { place });
         self.edges.push(Vec::new());
         self.causes.push(None);
-        self.synchronises.push(false);
+        self.synchronises.push(None);
         Node(self.edges.len() - 1)
     }
 
@@ -195,7 +195,7 @@ impl<'a> Graph<'a> {
     fn rendezvous(&mut self, place: Place, subgroup: bool) {
         for (region, _) in &self.around {
             let index = region.0 - self.kernel.vars.len();
-            self.synchronises[index] = true;
+            self.synchronises[index].get_or_insert(place);
         }
         let region = self.around.last().map(|(region, _)| *region);
         self.rendezvous.push(Rendezvous { place, region, subgroup });
@@ -282,12 +282,14 @@ impl<'a> Graph<'a> {
 
     fn report(&self, mistakes: &mut Vec<Diagnostic>) {
         for leaving in &self.leavings {
-            if self.diverges(leaving.region) && self.synchronises[self.region_index(leaving.target)] {
+            let meeting = self.synchronises[self.region_index(leaving.target)];
+            if let Some(meeting) = meeting.filter(|_| self.leaves_divergently(leaving)) {
                 let diagnostic = Diagnostic::new(
                     ErrorCode::E0506,
                     "this leaves the round for some invocations only, and the loop synchronises all of them",
                 )
                 .at(Location::Tree(leaving.place))
+                .related(Location::Tree(meeting), "all of them must meet here")
                 .help("make the condition uniform, or keep the decision in a variable and let every invocation finish the round");
                 mistakes.push(self.tell(diagnostic, leaving.region));
             }
@@ -317,6 +319,20 @@ impl<'a> Graph<'a> {
                 mistakes.push(self.tell_cause(diagnostic, cause));
             }
         }
+    }
+
+    /// Whether a condition between the loop and the `break` or `continue` diverges. If the loop itself diverges, or diverges
+    /// because of another one, that has an error of its own.
+    fn leaves_divergently(&self, leaving: &Leaving) -> bool {
+        let mut next = leaving.region;
+        while let Some(node) = next.filter(|node| *node != leaving.target) {
+            match self.causes[node.0] {
+                Some(Cause::Node(outer)) if outer.0 >= self.kernel.vars.len() => next = Some(outer),
+                Some(Cause::Node(_) | Cause::Expr(_) | Cause::Result(_)) => return true,
+                Some(Cause::Leaving(_)) | None => return false,
+            }
+        }
+        false
     }
 
     /// Whether the region diverges because of a `break` or `continue`, which has an error of its own.

@@ -831,7 +831,7 @@ impl Block<'_> {
                     Val::Wide(column) => wide.column(column)[lane],
                 };
                 let base = if view.stride == 0 { 0 } else { lane / view.group * view.stride };
-                memory::store(element, &mut bytes[base..], index[lane], Value(columns.map(at)));
+                memory::store(element, kernel.floats, &mut bytes[base..], index[lane], Value(columns.map(at)));
             }
         }
     }
@@ -869,7 +869,7 @@ impl Block<'_> {
                 let before = memory::load(element, kernel.floats, part, index).scalar();
                 let values = operands.map(|operand| u64::from(narrow.column(operand)[lane]));
                 if let Some(new) = vyre_scalar::atomic(op, ty, before, &values[..count]) {
-                    memory::store(element, part, index, new.into());
+                    memory::store(element, kernel.floats, part, index, new.into());
                 }
                 olds[lane] = before as u32;
             }

@@ -74,7 +74,7 @@ fn check_file(path: &Path, bless: bool) -> Result<(), String> {
     diagnostics(&directives, report.as_ref(), false, &mut problems, &mut edits);
     if let (Ok(program), None) = (&program, &report) {
         let validated = program.validated().map_err(|_| "validated")?;
-        let warnings = validate::portable_warnings(program, validated);
+        let warnings = validate::portable_warnings(validated);
         if directives.iter().any(|directive| matches!(directive.kind, Kind::Warn(..))) {
             let report = (!warnings.is_empty()).then(|| Report::about(program, warnings));
             diagnostics(&directives, report.as_ref(), true, &mut problems, &mut edits);

@@ -93,6 +93,7 @@ fn each_mistake_is_found_where_it_is() {
         ("for i of 0..1 { }", "E0104 of"),
         ("if { }", "E0104 {"),
         ("barrier.global", "E0104 global"),
+        ("if a b\n{\n}\nelse\n{\n}", "E0104 b"),
         ("region x { }", "E0104 x"),
         ("trap(x)", "E0104 x"),
         ("let x = gid", "E0104 }"),

@@ -78,6 +78,7 @@ fn check_spans(program: &Program, source: &Source) {
         assert_eq!(text(*binding), decl.binding.map(|binding| format!("@{binding}")).unwrap_or_default());
     }
     let mut results = spans.results.iter();
+    let mut operations = spans.operations.iter();
     for (place, ((item, _), (whole, head))) in program.walk().zip(&spans.tree).enumerate() {
         assert!(whole.start <= head.start && head.end <= whole.end);
         let expected = match item {
@@ -110,12 +111,16 @@ fn check_spans(program: &Program, source: &Source) {
             }
         };
         assert_eq!(text(*head), expected, "the head of {}", text(*whole));
+        if let Item::Node(Node::Atomic { op, .. }) = item {
+            let (at, span) = operations.next().expect("a span for each atomic");
+            assert_eq!((at.0 as usize, text(*span)), (place, format!("atomic.{op}").as_str()));
+        }
         if let Item::Node(Node::Atomic { result: Some(name), .. } | Node::Subgroup { result: Some(name), .. }) = item {
             let (at, span) = results.next().expect("a span for each result");
             assert_eq!((at.0 as usize, text(*span)), (place, spelled(name).as_str()));
         }
     }
-    assert!(results.next().is_none());
+    assert!(results.next().is_none() && operations.next().is_none());
 }
 
 fn spelling(spelling: Spelling, mnemonic: &'static str) -> &'static str {
@@ -412,52 +417,4 @@ fn the_deepest_programs_need_less_than_a_megabyte_of_stack() {
     };
     let thread = std::thread::Builder::new().stack_size(1 << 20).spawn(deepest);
     thread.expect("a thread").join().expect("no panic");
-}
-
-#[test]
-fn zz_time() {
-    let mut text = String::from("program t {\nworkgroup 64\nbuffer u: read_write u32 @0\n");
-    for i in 0..200_000 {
-        text.push_str(&format!("let x{i} = (u[{i}] + 3) * min(gid.x, 7) ^ u32(1.5) // c\n"));
-    }
-    text.push_str("}\n");
-    let t = std::time::Instant::now();
-    let lexed = lex(&text);
-    eprintln!("{} bytes {} tokens lex {:?}", text.len(), lexed.tokens.len(), t.elapsed());
-    let t = std::time::Instant::now();
-    let reading = crate::text::parser::read(&text);
-    eprintln!("parser::read {:?}", t.elapsed());
-    let t = std::time::Instant::now();
-    let lowered = crate::text::lower::lower(reading.program.unwrap(), &text).ok().unwrap();
-    eprintln!("lower {:?}", t.elapsed());
-    let t = std::time::Instant::now();
-    crate::text::infer::contexts(&lowered.0, |_, _| true);
-    eprintln!("infer parse {:?}", t.elapsed());
-    let t = std::time::Instant::now();
-    let program = read(&text);
-    eprintln!("parse {:?}", t.elapsed());
-    let t = std::time::Instant::now();
-    print(&program);
-    eprintln!("print {:?}", t.elapsed());
-    let t = std::time::Instant::now();
-    format("t", &text).unwrap();
-    eprintln!("format {:?}", t.elapsed());
-    let t = std::time::Instant::now();
-    let v = program.validated().is_ok();
-    eprintln!("validate {v} {:?}", t.elapsed());
-}
-
-#[test]
-fn zz_one() {
-    let case: usize = std::env::var("CASE").unwrap().parse().unwrap();
-    let what: usize = std::env::var("WHAT").unwrap().parse().unwrap();
-    let kb: usize = std::env::var("KB").unwrap().parse().unwrap();
-    let around = |open: &str, close: &str| format!("raw {{\nworkgroup 1\nlet x = {}y{}\n}}", open.repeat(254), close.repeat(254));
-    let text = [around("-(", ")"), around("min((", "), 1)"), around("u[(", ")]"), around("1 + (", ")")][case].clone();
-    let big = std::thread::Builder::new().stack_size(64 << 20);
-    let text2 = text.clone();
-    let p = big.spawn(move || read(&text2)).unwrap().join().unwrap();
-    std::thread::Builder::new().stack_size(kb * 1024).spawn(move || {
-        match what { 0 => { std::mem::forget(crate::text::parser::read(&text)); } 1 => { crate::text::infer::contexts(p.parts(), |_, _| true); } 2 => { let _ = p.parts().body[0].to_string(); } 3 => { drop(crate::text::parser::read(&text)); } _ => { read(&text); } }
-    }).unwrap().join().unwrap();
 }

@@ -41,6 +41,7 @@ fn without_a_context_they_are_u32() {
     assert_eq!(last("let z = f32(1)"), "let z = f32(1u)");
     assert_eq!(last("let z = bitcast<i32>(0xFFFFFFFF)"), "let z = bitcast<i32>(4294967295u)");
     assert_eq!(last("let z = 1 == 2"), "let z = 1u == 2u");
+    assert_eq!(last("let z = -3.x"), "let z = -(3u).x");
     assert_eq!(last("let z = vec(1, 2)"), "let z = vec(1u, 2u)");
     assert_eq!(last("let z = popcount(1) + 1"), "let z = popcount(1u) + 1u");
 }
@@ -60,6 +61,7 @@ fn operands_of_one_type_follow_the_first_that_has_one() {
     assert_eq!(last("let z = t[0] + 1"), "let z = t[0u] + 1i");
     assert_eq!(last("let z = v[0].x + 1"), "let z = v[0u].x + 1i");
     assert_eq!(last("let z = gid.x + 1"), "let z = gid.x + 1u");
+    assert_eq!(last("let z = vec(unknown, 1, x)"), "let z = vec(unknown, 1i, x)");
 }
 
 #[test]
