@@ -4,6 +4,7 @@
 //! written.
 
 mod check;
+mod emit;
 mod fmt;
 mod json;
 mod run;
@@ -52,6 +53,7 @@ enum Command {
     Run(run::Args),
     Check(check::Args),
     Fmt(fmt::Args),
+    Emit(emit::Args),
 }
 
 /// Why a command did not succeed.
@@ -76,6 +78,7 @@ fn main() -> ExitCode {
         Command::Run(args) => (run::run(args), args.json),
         Command::Check(args) => (check::check(args), args.json),
         Command::Fmt(args) => (fmt::fmt(args), args.json),
+        Command::Emit(args) => (emit::emit(args), args.json),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -126,7 +129,11 @@ fn read(path: &str) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
-/// The program in a file.
+/// The program in a file, in text or wire form.
 fn load(path: &str) -> Result<Program, Failure> {
-    Ok(vyre::text::parse(path, vyre::diagnostic::utf8(path, &read(path)?)?)?)
+    let bytes = read(path)?;
+    if vyre::wire::is_wire(&bytes) {
+        return Ok(vyre::wire::from_wire(&bytes).map_err(Report::from)?);
+    }
+    Ok(vyre::text::parse(path, vyre::diagnostic::utf8(path, &bytes)?)?)
 }

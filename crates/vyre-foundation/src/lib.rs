@@ -5,6 +5,7 @@
 //! - [`validate`]: the rules of the language, and the resolved kernel that a valid program gives.
 //! - [`specialize`](specialize()): values for specialization constants.
 //! - [`launch`]: buffer lengths and geometry of one dispatch.
+//! - [`wire`]: programs as bytes.
 //! - [`values`]: elements of buffers as people write them.
 //! - [`determinism`]: whether a program's bytes are the same under every schedule.
 
@@ -19,7 +20,7 @@ pub mod specialize;
 pub mod text;
 pub mod validate;
 pub mod values;
-mod wire;
+pub mod wire;
 
 pub use diagnostic::{Diagnostic, Location, Report, Source};
 pub use specialize::specialize;

@@ -144,6 +144,15 @@ impl DataType {
         DataType::NF4,
     ];
 
+    /// The other types that have no parameters.
+    pub const OTHER_PLAIN: [DataType; 4] = [DataType::Vec2U32, DataType::Vec4U32, DataType::Bytes, DataType::Tensor];
+
+    /// The type with this tag, if it has no parameters.
+    #[must_use]
+    pub fn plain_from_tag(tag: u32) -> Option<DataType> {
+        DataType::KERNEL_SCALARS.into_iter().chain(DataType::OTHER_PLAIN).find(|ty| ty.tag() == tag)
+    }
+
     /// `count` components of `element`.
     #[must_use]
     pub fn vector(element: Scalar, count: u8) -> DataType {

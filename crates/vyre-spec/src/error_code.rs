@@ -98,6 +98,14 @@ error_codes! {
     E0506 "a divergent break or continue in a loop that synchronises";
     E0507 "the program is nested too deep";
     E0508 "the broadcast lane is not uniform";
+    // Wire form.
+    E0601 "not a program in wire form";
+    E0602 "a version of the wire form that is not known";
+    E0603 "the bytes end too early";
+    E0604 "the checksum is wrong";
+    E0605 "a tag or number that means nothing";
+    E0606 "bytes that no encoder writes";
+    E0607 "the program is nested too deep for the wire form";
     // Inputs and launch.
     E0701 "an input is missing";
     E0702 "no input or output of this name";

@@ -33,7 +33,7 @@
 //! assert_eq!(vyre::text::parse("xor.vyre", &text).unwrap(), program);
 //! ```
 
-pub use vyre_foundation::{determinism, diagnostic, interface, ir, kernel, launch, memory_model, specialize, text, validate, values};
+pub use vyre_foundation::{determinism, diagnostic, interface, ir, kernel, launch, memory_model, specialize, text, validate, values, wire};
 pub use vyre_foundation::{Diagnostic, Location, Report};
 pub use vyre_reference as reference;
 pub use vyre_scalar as scalar;

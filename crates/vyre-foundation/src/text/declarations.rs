@@ -4,7 +4,6 @@ use super::ast::OpenInt;
 use super::lexer::Kind;
 use super::number::Number;
 use super::parser::{Parsed, Parser};
-use super::suggest::nearest;
 use super::types::is_type_word;
 use crate::diagnostic::{Diagnostic, Fix, Location, Span};
 use crate::ir::{Access, BufferDecl, ConstDecl, DataType, Element, FloatMode, Literal, Scalar, Size, SpecValue};
@@ -71,20 +70,6 @@ impl Parser<'_> {
                     .help("keep one of them"),
             );
         }
-    }
-
-    /// The mistake that the next token is none of these words.
-    fn unexpected_word(&mut self, words: &[&'static str]) -> super::parser::Skip {
-        let list: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
-        let expected = match list.as_slice() {
-            [rest @ .., last] if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
-            list => list.join(", "),
-        };
-        let mut diagnostic = self.unexpected_diagnostic(expected);
-        if let Some(meant) = self.word().and_then(|word| nearest(word, words.iter().copied())) {
-            diagnostic = diagnostic.fix("did you mean", Fix::Replace(Location::Text(self.span()), meant.into()));
-        }
-        self.refuse(diagnostic)
     }
 
     /// A number, or the name of a constant.

@@ -242,13 +242,9 @@ impl Parser<'_> {
                 Ok(Expr { kind: ExprKind::Builtin(builtin), span, outer: span, head: span, height: 1 })
             }
             None => {
-                let fields: Vec<String> = Builtin::ALL
-                    .iter()
-                    .map(|builtin| builtin.parts())
-                    .filter(|parts| parts.0 == base)
-                    .map(|parts| format!("`{}`", parts.1))
-                    .collect();
-                Err(self.unexpected(fields.join(" or ")))
+                let parts = Builtin::ALL.iter().map(|builtin| builtin.parts());
+                let fields: Vec<&str> = parts.filter(|parts| parts.0 == base).map(|parts| parts.1).collect();
+                Err(self.unexpected_word(&fields))
             }
         }
     }

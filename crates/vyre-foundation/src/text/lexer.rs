@@ -118,8 +118,8 @@ impl Lexer<'_> {
                     self.at += line.len();
                     continue;
                 }
-                b'`' => Kind::Quoted(self.quoted('`')),
-                b'"' => Kind::String(self.quoted('"')),
+                b'`' => self.quoted('`').map_or(Kind::Bad, Kind::Quoted),
+                b'"' => self.quoted('"').map_or(Kind::Bad, Kind::String),
                 byte if byte.is_ascii_digit() => self.number(),
                 byte if is_word_byte(byte) => {
                     self.at += bytes[start..].iter().take_while(|byte| is_word_byte(**byte)).count();
@@ -197,8 +197,8 @@ impl Lexer<'_> {
         }
     }
 
-    /// The text between quotes, escapes resolved. It ends on its line, at the latest where the line does.
-    fn quoted(&mut self, quote: char) -> String {
+    /// The text between quotes, escapes resolved; `None` if the line ends before it does.
+    fn quoted(&mut self, quote: char) -> Option<String> {
         let start = self.at;
         let mut value = String::new();
         self.at += 1;
@@ -206,19 +206,19 @@ impl Lexer<'_> {
             let at = self.at;
             let mut rest = self.text[at..].chars();
             let Some(c) = rest.next().filter(|c| *c != '\n') else {
-                let what = if quote == '"' { "string" } else { "name" };
+                let (what, end_mark) = if quote == '"' { ("string", "a double quote") } else { ("name", "a backtick") };
                 let end = at - usize::from(self.text[..at].ends_with('\r'));
                 self.mistake(
                     Diagnostic::new(ErrorCode::E0102, format!("the quoted {what} does not end on its line"))
-                        .fix(format!("end it with `{quote}`"), Fix::InsertAfter(Location::Text(span(start, end)), quote.into())),
+                        .fix(format!("end it with {end_mark}"), Fix::InsertAfter(Location::Text(span(start, end)), quote.into())),
                     start,
                     end,
                 );
-                return value;
+                return None;
             };
             self.at += c.len_utf8();
             if c == quote {
-                return value;
+                return Some(value);
             }
             if c != '\\' {
                 value.push(c);

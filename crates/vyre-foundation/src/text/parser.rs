@@ -234,6 +234,22 @@ impl<'a> Parser<'a> {
         self.refuse(diagnostic)
     }
 
+    /// The mistake that the next token is none of these words.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn unexpected_word(&mut self, words: &[&'static str]) -> Skip {
+        let list: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+        let expected = match list.as_slice() {
+            [rest @ .., last] if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+            list => list.join(", "),
+        };
+        let mut diagnostic = self.unexpected_diagnostic(expected);
+        if let Some(meant) = self.word().and_then(|word| nearest(word, words.iter().copied())) {
+            diagnostic = diagnostic.fix("did you mean", Fix::Replace(Location::Text(self.span()), meant.into()));
+        }
+        self.refuse(diagnostic)
+    }
+
     /// The next token, for people.
     fn found(&self) -> String {
         let token = self.token();

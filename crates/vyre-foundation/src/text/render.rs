@@ -105,7 +105,7 @@ fn help(source: Option<&Source>, diagnostic: &Diagnostic) -> Option<String> {
         }
     });
     Some(match replaced {
-        Some(new) if !new.is_empty() && new.len() <= 80 && !new.contains('\n') && !help.contains(&new) => {
+        Some(new) if !new.is_empty() && new.len() <= 80 && !new.contains('\n') && !help.contains(&format!("`{new}`")) => {
             format!("{}: `{new}`", cut(help))
         }
         Some(_) | None => cut(help),
@@ -123,7 +123,7 @@ fn inside(text: &str, span: Span) -> (usize, usize) {
 struct Mark {
     /// The number of the line, from 0.
     line: usize,
-    /// Bytes of the line; later of the window.
+    /// Bytes from the beginning of the line; later of the window, and on one line.
     from: usize,
     to: usize,
     label: String,
@@ -134,8 +134,6 @@ impl Mark {
     fn new(source: &Source, span: Span, label: String, primary: bool) -> Mark {
         let (start, end) = inside(&source.text, span);
         let line_start = source.text[..start].rfind('\n').map_or(0, |newline| newline + 1);
-        let line_end = source.text[start..].find('\n').map_or(source.text.len(), |length| start + length);
-        let end = end.min(line_end);
         let line = source.text[..start].bytes().filter(|byte| *byte == b'\n').count();
         Mark { line, from: start - line_start, to: end - line_start, label, primary }
     }

@@ -215,7 +215,6 @@ impl Parser<'_> {
         if self.word() == Some("else") {
             self.bump();
             if self.word() == Some("if") {
-                self.check_depth(depth + 1)?;
                 otherwise.push(self.if_statement(depth + 1)?);
             } else {
                 otherwise = self.block(depth + 1)?;
@@ -251,13 +250,8 @@ impl Parser<'_> {
         let mut ordering = MemoryOrdering::SeqCst;
         if self.is(".") {
             self.bump();
-            let names = MemoryOrdering::ALL.map(MemoryOrdering::name);
             let Some(found) = self.word().and_then(MemoryOrdering::from_name) else {
-                let mut diagnostic = self.unexpected_diagnostic(format!("one of {}", names.join(", ")));
-                if let Some(meant) = self.word().and_then(|word| nearest(word, names)) {
-                    diagnostic = diagnostic.fix("did you mean", Fix::Replace(Location::Text(self.span()), meant.into()));
-                }
-                return Err(self.refuse(diagnostic));
+                return Err(self.unexpected_word(&MemoryOrdering::ALL.map(MemoryOrdering::name)));
             };
             ordering = found;
             head = head.to(self.bump());

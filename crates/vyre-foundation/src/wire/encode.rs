@@ -2,28 +2,31 @@
 
 use crate::ir::{BufferDecl, DataType, Element, Expr, Item, Literal, Name, Node, Parts, Size, Walk};
 use crate::specialize::SpecValue;
+use crate::wire::Section;
 use vyre_spec::{FloatMode, Scalar};
 
 pub(crate) fn encode_parts(parts: &Parts) -> Vec<u8> {
-    let mut out = Encoder(Vec::with_capacity(256));
-    out.byte(match parts.floats {
-        FloatMode::Ieee => 0,
-        FloatMode::Canonical => 1,
+    let mut out = Encoder(Vec::with_capacity(1024));
+    out.section(Section::Attributes, |out| {
+        out.byte(match parts.floats {
+            FloatMode::Ieee => 0,
+            FloatMode::Canonical => 1,
+        });
+        out.number(parts.subgroup.map_or(0, |lanes| u64::from(lanes) + 1));
+        parts.workgroup.iter().for_each(|size| out.size(size));
     });
-    out.number(u64::from(parts.subgroup.unwrap_or(0)));
-    for size in &parts.workgroup {
-        out.size(size);
-    }
-    out.length(parts.consts.len());
-    for decl in &parts.consts {
-        out.name(&decl.name);
-        out.spec_value(&decl.default);
-    }
-    out.length(parts.buffers.len());
-    for buffer in &parts.buffers {
-        out.buffer(buffer);
-    }
-    out.nodes(&parts.body);
+    out.section(Section::Consts, |out| {
+        out.length(parts.consts.len());
+        for decl in &parts.consts {
+            out.name(&decl.name);
+            out.spec_value(&decl.default);
+        }
+    });
+    out.section(Section::Buffers, |out| {
+        out.length(parts.buffers.len());
+        parts.buffers.iter().for_each(|buffer| out.buffer(buffer));
+    });
+    out.section(Section::Body, |out| out.nodes(&parts.body));
     out.0
 }
 
@@ -42,6 +45,17 @@ pub(crate) fn encode_expr(expr: &Expr) -> Vec<u8> {
 struct Encoder(Vec<u8>);
 
 impl Encoder {
+    /// A section: its number, its length in bytes, its content.
+    fn section(&mut self, section: Section, content: impl FnOnce(&mut Self)) {
+        self.byte(section as u8);
+        let length_at = self.0.len();
+        self.0.extend_from_slice(&[0; 4]);
+        content(self);
+        // A section of 4 GiB cannot be decoded again, which `to_wire` checks; for identity any length will do.
+        let length = (self.0.len() - length_at - 4) as u32;
+        self.0[length_at..length_at + 4].copy_from_slice(&length.to_le_bytes());
+    }
+
     fn byte(&mut self, byte: u8) {
         self.0.push(byte);
     }

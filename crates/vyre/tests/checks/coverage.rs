@@ -9,9 +9,10 @@ use vyre::kernel::{ExprKind, Kernel, Stmt, StmtKind, for_each_stmt};
 use vyre::spec::ErrorCode;
 
 /// What no check file can provoke, and why.
-const WITHOUT_FILE: [(ErrorCode, &str); 3] = [
+const WITHOUT_FILE: [(ErrorCode, &str); 4] = [
     (ErrorCode::E0112, "needs a text of 4 GiB"),
     (ErrorCode::E0507, "only programs built by code are nested too deep: in a text it is E0107"),
+    (ErrorCode::E0607, "only bytes made by code are nested too deep; tests/wire.rs has it"),
     (ErrorCode::E0714, "about values on the command line; the tests of vyre-cli have it"),
 ];
 
@@ -95,7 +96,7 @@ fn look(files: &[PathBuf]) -> Result<Seen, String> {
         let mut runs = false;
         for directive in &directives {
             match &directive.kind {
-                Kind::Error(code, _) | Kind::Warn(code, _) | Kind::Refuse(_, code, _) => {
+                Kind::Error(code, _) | Kind::Warn(code, _) | Kind::Refuse(_, code, _) | Kind::Corrupt(_, code, _) => {
                     seen.codes.insert(*code);
                 }
                 Kind::Trap(..) => {

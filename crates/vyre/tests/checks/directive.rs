@@ -26,6 +26,19 @@ pub enum Kind {
     Warn(ErrorCode, (usize, usize)),
     /// The static answer.
     Determinism(bool),
+    /// The program's wire form with bytes changed; decoding must stop with this code at this byte.
+    Corrupt(Corruption, ErrorCode, usize),
+}
+
+/// What is done to the bytes of a wire form.
+#[derive(Default)]
+pub struct Corruption {
+    /// New values of bytes.
+    pub bytes: Vec<(usize, u8)>,
+    /// How many bytes are left.
+    pub cut: Option<usize>,
+    /// Whether the checksum is made right again.
+    pub resealed: bool,
 }
 
 pub struct Launch {
@@ -40,7 +53,7 @@ pub struct Binding {
     pub text: String,
 }
 
-const WORDS: [&str; 6] = ["run", "trap", "refuse", "error", "warn", "determinism"];
+const WORDS: [&str; 7] = ["run", "trap", "refuse", "error", "warn", "determinism", "corrupt"];
 
 /// All directives of a text. A comment line that begins with five spaces or more continues the directive above it.
 pub fn parse(text: &str) -> Result<Vec<Directive>, String> {
@@ -91,6 +104,23 @@ fn parse_one(text: &str) -> Result<Kind, String> {
             "unproven" => Ok(Kind::Determinism(false)),
             other => Err(format!("determinism is cross-backend or unproven, not {other}")),
         },
+        "corrupt" => {
+            let (left, right) = rest.split_once("->").ok_or("bytes and expectation are separated by ->")?;
+            let mut corruption = Corruption { resealed: options.iter().any(|(key, _)| key == "reseal"), ..Default::default() };
+            for item in left.split_whitespace() {
+                let (at, value) = item.split_once('=').ok_or("write offset=byte or cut=length")?;
+                match at {
+                    "cut" => corruption.cut = Some(value.parse().map_err(|_| format!("bad length {value}"))?),
+                    at => corruption.bytes.push((
+                        at.parse().map_err(|_| format!("bad offset {at}"))?,
+                        u8::from_str_radix(value, 16).map_err(|_| format!("bad byte {value}"))?,
+                    )),
+                }
+            }
+            let (code, offset) = right.split_once(" at ").ok_or("write `E0605 at 12`")?;
+            let code = ErrorCode::from_name(code.trim()).ok_or_else(|| format!("no error code {code}"))?;
+            Ok(Kind::Corrupt(corruption, code, offset.trim().parse().map_err(|_| format!("bad offset {offset}"))?))
+        }
         _ => {
             let (left, right) = rest.split_once("->").ok_or("inputs and expectation are separated by ->")?;
             let launch = Launch { options, inputs: bindings(left)? };

@@ -101,6 +101,10 @@ fn round_trip(program: &Program, content: &str) -> Result<(), String> {
         Ok(_) => return Err(format!("the printed program reads back as another program:\n{printed}")),
         Err(report) => return Err(format!("the printed program does not parse:\n{printed}\n{report}")),
     }
+    let wire = vyre::wire::to_wire(program).map_err(|error| error.to_string())?;
+    if vyre::wire::from_wire(&wire).map_err(|error| error.to_string())? != *program {
+        return Err("the wire form decodes to another program".into());
+    }
     let formatted = text::format("check.vyre", content).map_err(|report| format!("does not format: {report}"))?;
     let again = text::format("check.vyre", &formatted).map_err(|report| format!("does not format twice: {report}"))?;
     if formatted != again {
@@ -201,6 +205,23 @@ fn one(
             edits.push((directive.lines.clone(), vec![format!("// determinism: {word}")]));
             Err(format!("determinism is {found}"))
         }
+        Kind::Corrupt(corruption, code, offset) => {
+            let mut bytes = vyre::wire::to_wire(program).map_err(|error| error.to_string())?;
+            for (at, value) in &corruption.bytes {
+                *bytes.get_mut(*at).ok_or_else(|| format!("there is no byte {at}"))? = *value;
+            }
+            if corruption.resealed {
+                let head = bytes.len() - 32;
+                let hash = *blake3::hash(&bytes[..head]).as_bytes();
+                bytes[head..].copy_from_slice(&hash);
+            }
+            bytes.truncate(corruption.cut.unwrap_or(bytes.len()));
+            match vyre::wire::from_wire(&bytes) {
+                Ok(_) => Err(format!("expected {code}, but it decodes")),
+                Err(error) if (error.code, error.offset) == (*code, *offset) => Ok(()),
+                Err(error) => Err(format!("expected {code} at {offset}, found {error}")),
+            }
+        }
         Kind::Run(launch, expected) => {
             let (options, result) = execute(program, launch)?;
             let outputs = result.map_err(|error| format!("did not run: {}", error.report(program)))?;
@@ -275,7 +296,7 @@ fn compare(
             return Err(format!("`{}` is no output", binding.name));
         }
     }
-    if let Err(again) = under_reversed_order(program, launch, options, outputs) {
+    if let Err(again) = under_other_schedules(program, launch, options, outputs) {
         problem.push_str(&again);
     }
     if problem.is_empty() {
@@ -292,8 +313,9 @@ fn compare(
     Err(problem.trim_end().to_string())
 }
 
-/// A program that is proven deterministic must give the same bytes when invocations take their turns in the opposite order.
-fn under_reversed_order(
+/// A program that is proven deterministic must give the same bytes when invocations take their turns in the opposite order, and
+/// when they go in step.
+fn under_other_schedules(
     program: &Program,
     launch: &directive::Launch,
     options: &Options,
@@ -312,11 +334,17 @@ fn under_reversed_order(
     options.order = vyre::reference::Order::Reverse;
     let named: Vec<(&str, &[u8])> = inputs.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice())).collect();
     let ordered = launch::inputs_by_name(program, &named).map_err(|report| report.to_string())?;
-    match run(program, &ordered, &options) {
-        Ok(again) if again == outputs => Ok(()),
-        Ok(_) => Err("proven deterministic, but the reversed order gives other bytes\n".into()),
-        Err(error) => Err(format!("runs forwards, but not in the reversed order: {error}\n")),
+    for (name, result) in [
+        ("the reversed order", run(program, &ordered, &options)),
+        ("the bulk evaluator", vyre::reference::bulk::run(program, &ordered, &options)),
+    ] {
+        match result {
+            Ok(again) if again == outputs => {}
+            Ok(_) => return Err(format!("proven deterministic, but {name} gives other bytes\n")),
+            Err(error) => return Err(format!("runs forwards, but not in {name}: {error}\n")),
+        }
     }
+    Ok(())
 }
 
 fn write_blessed(

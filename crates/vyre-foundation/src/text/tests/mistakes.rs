@@ -75,6 +75,7 @@ fn each_mistake_is_found_where_it_is() {
     for (statements, expected) in [
         ("let x = a § b", "E0101 §"),
         ("let x = `abc", "E0102 `abc"),
+        ("let `abc = 1\nlet y = 2", "E0102 `abc = 1"),
         ("let x = 12f", "E0103 12f"),
         ("let = 1", "E0104 ="),
         ("let if = 1", "E0104 if"),

@@ -1,0 +1,425 @@
+//! Bytes to programs. Nothing about the bytes is trusted.
+//!
+//! A length is believed only as far as bytes are left to back it, nesting is counted, and whatever the encoder would have written
+//! differently is refused: decoding and encoding again gives the same bytes.
+
+use crate::ir::{
+    Access, AtomicOp, BinaryOp, Body, BufferDecl, Builtin, Child, ConstDecl, DataType, Element, Expr, FloatMode, Literal, Name, Node,
+    Parts, Scalar, Size, SubgroupOp, TernaryOp, UnaryOp,
+};
+use crate::memory_model::MemoryOrdering;
+use crate::specialize::SpecValue;
+use crate::wire::{Section, WireError};
+use vyre_spec::limits::MAX_NESTING;
+use vyre_spec::{ErrorCode, TypeId};
+
+type Result<T> = std::result::Result<T, WireError>;
+
+/// The parts in `bytes`, which begin at `offset` of the file.
+pub(super) fn decode_parts(bytes: &[u8], offset: usize) -> Result<Parts> {
+    let mut input = Decoder { bytes, offset, at: 0 };
+    let mut attributes = input.section(Section::Attributes)?;
+    let floats = match attributes.byte()? {
+        0 => FloatMode::Ieee,
+        1 => FloatMode::Canonical,
+        other => return Err(attributes.malformed(format!("float mode {other}"))),
+    };
+    let subgroup = attributes.one_more()?;
+    let workgroup = [attributes.size()?, attributes.size()?, attributes.size()?];
+    attributes.finish()?;
+
+    let mut section = input.section(Section::Consts)?;
+    let consts = section.list(|input| Ok(ConstDecl { name: input.name()?, default: input.spec_value()? }))?;
+    section.finish()?;
+
+    let mut section = input.section(Section::Buffers)?;
+    let buffers = section.list(Decoder::buffer)?;
+    section.finish()?;
+
+    let mut section = input.section(Section::Body)?;
+    let count = section.length()?;
+    let body = section.nodes(count, 1)?;
+    section.finish()?;
+    input.finish()?;
+    Ok(Parts { buffers, consts, workgroup, floats, subgroup, body })
+}
+
+struct Decoder<'a> {
+    bytes: &'a [u8],
+    /// Where `bytes` begin in the file.
+    offset: usize,
+    at: usize,
+}
+
+impl<'a> Decoder<'a> {
+    fn error(&self, code: ErrorCode, reason: String) -> WireError {
+        WireError { code, offset: self.offset + self.at, reason }
+    }
+
+    fn malformed(&self, found: String) -> WireError {
+        let mut error = self.error(ErrorCode::E0605, format!("there is no {found}"));
+        error.offset = error.offset.saturating_sub(1);
+        error
+    }
+
+    fn left(&self) -> usize {
+        self.bytes.len() - self.at
+    }
+
+    fn take(&mut self, count: usize) -> Result<&'a [u8]> {
+        let Some(taken) = self.bytes[self.at..].get(..count) else {
+            return Err(self.error(ErrorCode::E0603, format!("{count} bytes are needed here and {} are left", self.left())));
+        };
+        self.at += count;
+        Ok(taken)
+    }
+
+    fn byte(&mut self) -> Result<u8> {
+        Ok(self.take(1)?[0])
+    }
+
+    fn section(&mut self, section: Section) -> Result<Decoder<'a>> {
+        let found = self.byte()?;
+        if found != section as u8 {
+            return Err(self.malformed(format!("section {found} here; the {section:?} section is expected")));
+        }
+        let length = u32::from_le_bytes(self.take(4)?.try_into().expect("four bytes")) as usize;
+        let offset = self.offset + self.at;
+        Ok(Decoder { bytes: self.take(length)?, offset, at: 0 })
+    }
+
+    /// Everything must have been read.
+    fn finish(&self) -> Result<()> {
+        match self.left() {
+            0 => Ok(()),
+            left => Err(self.error(ErrorCode::E0606, format!("{left} bytes are left over"))),
+        }
+    }
+
+    fn number(&mut self) -> Result<u64> {
+        let start = self.at;
+        let mut value = 0u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            let part = u64::from(byte & 0x7F);
+            if part << shift >> shift != part {
+                break;
+            }
+            value |= part << shift;
+            if byte & 0x80 == 0 {
+                if byte == 0 && shift > 0 {
+                    self.at = start;
+                    return Err(self.error(ErrorCode::E0606, "a number is longer than it has to be".into()));
+                }
+                return Ok(value);
+            }
+        }
+        self.at = start;
+        Err(self.error(ErrorCode::E0605, "a number does not fit 64 bits".into()))
+    }
+
+    fn u32(&mut self) -> Result<u32> {
+        let start = self.at;
+        u32::try_from(self.number()?).map_err(|_| {
+            self.at = start;
+            self.error(ErrorCode::E0605, "a number does not fit 32 bits".into())
+        })
+    }
+
+    /// A number that may be missing; what is written is one more, and 0 for none.
+    fn one_more(&mut self) -> Result<Option<u32>> {
+        let start = self.at;
+        let Some(value) = self.number()?.checked_sub(1) else { return Ok(None) };
+        u32::try_from(value).map(Some).map_err(|_| {
+            self.at = start;
+            self.error(ErrorCode::E0605, "a number does not fit 32 bits".into())
+        })
+    }
+
+    /// A number of things that take at least a byte each.
+    fn length(&mut self) -> Result<usize> {
+        let start = self.at;
+        let length = self.number()?;
+        match usize::try_from(length) {
+            Ok(length) if length <= self.left() => Ok(length),
+            _ => {
+                let left = self.left();
+                self.at = start;
+                Err(self.error(ErrorCode::E0603, format!("a length of {length} is given and {left} bytes are left")))
+            }
+        }
+    }
+
+    fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
+        let length = self.length()?;
+        // Grows as items are read: a length alone reserves nothing.
+        let mut items = Vec::new();
+        for _ in 0..length {
+            items.push(item(self)?);
+        }
+        Ok(items)
+    }
+
+    fn text(&mut self, length: usize) -> Result<Name> {
+        let start = self.at;
+        let bytes = self.take(length)?;
+        std::str::from_utf8(bytes).map(Name::from).map_err(|error| {
+            self.at = start + error.valid_up_to();
+            self.error(ErrorCode::E0605, "a name is not UTF-8".into())
+        })
+    }
+
+    fn name(&mut self) -> Result<Name> {
+        let length = self.length()?;
+        self.text(length)
+    }
+
+    fn optional_name(&mut self) -> Result<Option<Name>> {
+        let start = self.at;
+        let Some(length) = self.number()?.checked_sub(1) else { return Ok(None) };
+        match usize::try_from(length) {
+            Ok(length) if length <= self.left() => self.text(length).map(Some),
+            _ => {
+                self.at = start;
+                Err(self.error(ErrorCode::E0603, format!("a name of {length} bytes does not fit what is left")))
+            }
+        }
+    }
+
+    fn size(&mut self) -> Result<Size> {
+        match self.byte()? {
+            0 => Ok(Size::Lit(self.u32()?)),
+            1 => Ok(Size::Const(self.name()?)),
+            other => Err(self.malformed(format!("kind of size {other}"))),
+        }
+    }
+
+    fn scalar(&mut self) -> Result<Scalar> {
+        let tag = self.byte()?;
+        let found = Scalar::ALL.into_iter().find(|scalar| DataType::from(*scalar).tag() == u32::from(tag));
+        found.ok_or_else(|| self.malformed(format!("scalar type {tag:#04x}")))
+    }
+
+    fn literal(&mut self) -> Result<Literal> {
+        let scalar = self.scalar()?;
+        let start = self.at;
+        let bits = self.number()?;
+        let literal = Literal::from_bits(scalar, bits);
+        if literal.bits() != bits {
+            self.at = start;
+            return Err(self.error(ErrorCode::E0606, format!("{bits:#x} are not the bits of a {scalar}")));
+        }
+        Ok(literal)
+    }
+
+    fn spec_value(&mut self) -> Result<SpecValue> {
+        if self.bytes.get(self.at) == Some(&0xFF) {
+            self.at += 1;
+            return Ok(SpecValue::DType(self.data_type(0)?));
+        }
+        match self.literal()? {
+            Literal::U32(value) => Ok(SpecValue::U32(value)),
+            Literal::I32(value) => Ok(SpecValue::I32(value)),
+            Literal::F32(value) => Ok(SpecValue::F32(value.value())),
+            Literal::Bool(value) => Ok(SpecValue::Bool(value)),
+            other @ (Literal::U64(_) | Literal::I64(_) | Literal::F64(_)) => {
+                Err(self.malformed(format!("constant of type {}", other.scalar())))
+            }
+        }
+    }
+
+    fn data_type(&mut self, depth: u32) -> Result<DataType> {
+        self.nested(depth)?;
+        let element = |input: &mut Self| input.data_type(depth + 1).map(Box::new);
+        let extents = |input: &mut Self| input.list(Decoder::u32);
+        let tag = self.u32()?;
+        if let Some(plain) = DataType::plain_from_tag(tag) {
+            return Ok(plain);
+        }
+        Ok(match tag {
+            0x08 => {
+                let size = self.number()?;
+                let element_size = usize::try_from(size).map_err(|_| self.malformed(format!("element of {size} bytes")))?;
+                DataType::Array { element_size }
+            }
+            0x13 => DataType::Handle(TypeId(self.u32()?)),
+            0x14 => {
+                let count = self.byte()?;
+                DataType::Vec { count, element: element(self)? }
+            }
+            0x15 => {
+                let shape = extents(self)?.into();
+                DataType::TensorShaped { shape, element: element(self)? }
+            }
+            0x16 => DataType::SparseCsr { element: element(self)? },
+            0x17 => DataType::SparseCoo { element: element(self)? },
+            0x18 => {
+                let (block_rows, block_cols) = (self.u32()?, self.u32()?);
+                DataType::SparseBsr { block_rows, block_cols, element: element(self)? }
+            }
+            0x1E => DataType::DeviceMesh { axes: extents(self)?.into() },
+            0x80 => DataType::Opaque(TypeId(self.u32()?)),
+            other => return Err(self.malformed(format!("data type {other:#04x}"))),
+        })
+    }
+
+    fn buffer(&mut self) -> Result<BufferDecl> {
+        let name = self.name()?;
+        let tag = self.byte()?;
+        let access = Access::ALL.into_iter().find(|access| access.tag() == tag);
+        let access = access.ok_or_else(|| self.malformed(format!("access mode {tag}")))?;
+        let element = match self.byte()? {
+            0 => Element::Type(self.data_type(0)?),
+            1 => Element::Const(self.name()?),
+            other => return Err(self.malformed(format!("kind of element {other}"))),
+        };
+        let count = if self.bytes.get(self.at) == Some(&0xFF) {
+            self.at += 1;
+            None
+        } else {
+            Some(self.size()?)
+        };
+        let binding = self.one_more()?;
+        Ok(BufferDecl { name, access, element, count, binding })
+    }
+
+    fn nested(&self, depth: u32) -> Result<()> {
+        if depth > MAX_NESTING {
+            return Err(self.error(ErrorCode::E0607, format!("nested more than {MAX_NESTING} deep")));
+        }
+        Ok(())
+    }
+
+    fn nodes(&mut self, count: usize, depth: u32) -> Result<Body> {
+        let mut nodes = Vec::new();
+        for _ in 0..count {
+            nodes.push(self.node(depth)?);
+        }
+        Ok(nodes.into())
+    }
+
+    fn node(&mut self, depth: u32) -> Result<Node> {
+        self.nested(depth)?;
+        let below = depth + 1;
+        Ok(match self.byte()? {
+            0x01 => {
+                let name = self.name()?;
+                Node::Let { name, value: self.expr(below)? }
+            }
+            0x02 => {
+                let name = self.name()?;
+                Node::Assign { name, value: self.expr(below)? }
+            }
+            0x03 => {
+                let buffer = self.name()?;
+                Node::Store { buffer, index: self.expr(below)?, value: self.expr(below)? }
+            }
+            0x04 => {
+                let result = self.optional_name()?;
+                let op = self.op(AtomicOp::from_tag, "atomic op")?;
+                let buffer = self.name()?;
+                let count = self.length()?;
+                let index = self.expr(below)?;
+                Node::Atomic { result, op, buffer, index, operands: self.exprs(count, below)? }
+            }
+            0x05 => {
+                let result = self.optional_name()?;
+                let op = self.op(SubgroupOp::from_tag, "subgroup op")?;
+                let count = self.length()?;
+                Node::Subgroup { result, op, operands: self.exprs(count, below)? }
+            }
+            0x06 => {
+                let (then, otherwise) = (self.length()?, self.length()?);
+                let cond = self.expr(below)?;
+                Node::If { cond, then: self.nodes(then, below)?, otherwise: self.nodes(otherwise, below)? }
+            }
+            0x07 => {
+                let var = self.name()?;
+                let count = self.length()?;
+                let (from, to) = (self.expr(below)?, self.expr(below)?);
+                Node::Loop { var, from, to, body: self.nodes(count, below)? }
+            }
+            0x08 => Node::Break,
+            0x09 => Node::Continue,
+            0x0A => Node::Return,
+            0x0B => {
+                let tag = self.byte()?;
+                let ordering = MemoryOrdering::ALL.into_iter().find(|ordering| ordering.tag() == tag);
+                Node::Barrier { ordering: ordering.ok_or_else(|| self.malformed(format!("ordering {tag}")))? }
+            }
+            0x0C => Node::Trap { tag: self.u32()? },
+            0x0D => {
+                let count = self.length()?;
+                Node::Block(self.nodes(count, below)?)
+            }
+            0x0E => {
+                let generator = self.name()?;
+                let count = self.length()?;
+                Node::Region { generator, body: self.nodes(count, below)? }
+            }
+            other => return Err(self.malformed(format!("statement {other:#04x}"))),
+        })
+    }
+
+    fn op<T>(&mut self, from_tag: impl Fn(u8) -> Option<T>, what: &str) -> Result<T> {
+        let tag = self.byte()?;
+        from_tag(tag).ok_or_else(|| self.malformed(format!("{what} {tag:#04x}")))
+    }
+
+    fn exprs(&mut self, count: usize, depth: u32) -> Result<Vec<Expr>> {
+        let mut exprs = Vec::new();
+        for _ in 0..count {
+            exprs.push(self.expr(depth)?);
+        }
+        Ok(exprs)
+    }
+
+    fn child(&mut self, depth: u32) -> Result<Child> {
+        Ok(self.expr(depth)?.into())
+    }
+
+    fn expr(&mut self, depth: u32) -> Result<Expr> {
+        self.nested(depth)?;
+        let below = depth + 1;
+        Ok(match self.byte()? {
+            0x01 => Expr::Lit(self.literal()?),
+            0x02 => Expr::Var(self.name()?),
+            0x03 => Expr::Builtin(self.op(Builtin::from_tag, "builtin")?),
+            0x04 => Expr::Len(self.name()?),
+            0x05 => {
+                let buffer = self.name()?;
+                Expr::Load { buffer, index: self.child(below)? }
+            }
+            0x06 => {
+                let op = self.op(UnaryOp::from_tag, "unary op")?;
+                Expr::Unary { op, operand: self.child(below)? }
+            }
+            0x07 => {
+                let op = self.op(BinaryOp::from_tag, "binary op")?;
+                Expr::Binary { op, left: self.child(below)?, right: self.child(below)? }
+            }
+            0x08 => {
+                let op = self.op(TernaryOp::from_tag, "ternary op")?;
+                Expr::Ternary { op, operands: [self.child(below)?, self.child(below)?, self.child(below)?] }
+            }
+            0x09 => {
+                let to = self.scalar()?;
+                Expr::Cast { to, value: self.child(below)? }
+            }
+            0x0A => {
+                let to = self.scalar()?;
+                Expr::Bitcast { to, value: self.child(below)? }
+            }
+            0x0B => {
+                let count = self.length()?;
+                let components = self.exprs(count, below)?.into_iter().map(Child::from).collect();
+                Expr::Vector { components }
+            }
+            0x0C => {
+                let component = self.byte()?;
+                Expr::Extract { component, vector: self.child(below)? }
+            }
+            other => return Err(self.malformed(format!("expression {other:#04x}"))),
+        })
+    }
+}

@@ -1,0 +1,147 @@
+//! The wire form against bytes that nobody meant: what is decoded at all is what an encoder would have written.
+
+mod generate;
+
+use generate::{Generator, Rng};
+use vyre::ir::{BufferDecl, DataType, Expr, Node, Program, Scalar};
+use vyre::spec::ErrorCode;
+use vyre::wire::{from_wire, to_wire};
+
+/// Decodes; whatever is accepted must encode to the same bytes.
+fn refused_or_equal(bytes: &[u8], what: &str) -> bool {
+    match from_wire(bytes) {
+        Ok(program) => {
+            let again = to_wire(&program).unwrap_or_else(|error| panic!("{what}: decodes but does not encode: {error}"));
+            assert!(again == bytes, "{what}: decodes to a program that has other bytes\n{program}");
+            true
+        }
+        Err(error) => {
+            assert!(error.offset <= bytes.len(), "{what}: {error} is past the end");
+            false
+        }
+    }
+}
+
+/// Puts the right checksum behind changed bytes, so that decoding goes on to what they mean.
+fn reseal(bytes: &mut [u8]) {
+    let head = bytes.len() - 32;
+    let hash = *blake3::hash(&bytes[..head]).as_bytes();
+    bytes[head..].copy_from_slice(&hash);
+}
+
+#[test]
+fn every_changed_byte_of_a_thousand_programs_is_refused_or_equal() {
+    let mut rng = Rng(1);
+    for seed in 0..1000 {
+        let original = to_wire(&Generator::program(seed)).expect("a valid program");
+        for at in 0..original.len() {
+            let mut bytes = original.clone();
+            bytes[at] ^= 1 + rng.below(255) as u8;
+            assert!(!refused_or_equal(&bytes, "changed"), "a changed byte kept its checksum");
+            if at < original.len() - 32 {
+                reseal(&mut bytes);
+                refused_or_equal(&bytes, &format!("seed {seed}, byte {at}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn bytes_cut_off_added_and_exchanged_are_refused_or_equal() {
+    let mut rng = Rng(2);
+    for seed in 0..2000 {
+        let original = to_wire(&Generator::program(seed)).expect("a valid program");
+        let inside = original.len() - 32;
+        for _ in 0..20 {
+            let mut bytes = original.clone();
+            match rng.below(4) {
+                0 => bytes.truncate(rng.below(bytes.len())),
+                1 => drop(bytes.drain(6 + rng.below(inside - 6)..inside).next()),
+                2 => bytes.insert(rng.below(inside), rng.next() as u8),
+                _ => {
+                    let (a, b) = (rng.below(inside), rng.below(inside));
+                    bytes.swap(a, b);
+                }
+            }
+            if bytes.len() > 32 {
+                reseal(&mut bytes);
+            }
+            refused_or_equal(&bytes, &format!("seed {seed}"));
+        }
+    }
+}
+
+#[test]
+fn random_bytes_are_refused() {
+    let mut rng = Rng(3);
+    for _ in 0..20_000 {
+        let mut bytes: Vec<u8> = (0..rng.below(200)).map(|_| rng.bits() as u8).collect();
+        if rng.below(2) == 0 && bytes.len() > 40 {
+            bytes[..6].copy_from_slice(b"vyre\x01\x00");
+            reseal(&mut bytes);
+        }
+        refused_or_equal(&bytes, "random");
+    }
+}
+
+/// A file that claims huge lengths must not reserve memory for them: this would abort the process.
+#[test]
+fn huge_lengths_are_refused_before_anything_is_reserved() {
+    let program = Program::wrapped(vec![], [1, 1, 1], vec![Node::Return]);
+    let original = to_wire(&program).expect("a valid program");
+    for at in 6..original.len() - 32 {
+        for huge in [&[0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x7F][..], &[0xFF, 0xFF, 0xFF, 0xFF, 0x0F]] {
+            let mut bytes = original.clone();
+            bytes.splice(at..at + 1, huge.iter().copied());
+            reseal(&mut bytes);
+            refused_or_equal(&bytes, &format!("byte {at}"));
+        }
+    }
+}
+
+#[test]
+fn other_versions_are_refused_by_name() {
+    let mut bytes = to_wire(&Program::default()).expect("a valid program");
+    for version in [0u16, 2, 7, u16::MAX] {
+        bytes[4..6].copy_from_slice(&version.to_le_bytes());
+        reseal(&mut bytes);
+        let error = from_wire(&bytes).expect_err("another version");
+        assert_eq!((error.code, error.offset), (ErrorCode::E0602, 4));
+        assert!(error.reason.contains(&format!("version {version}")), "{error}");
+    }
+}
+
+#[test]
+fn raw_programs_and_described_types_have_a_wire_form() {
+    let nested = DataType::SparseBsr {
+        element: Box::new(DataType::TensorShaped {
+            element: Box::new(DataType::vector(Scalar::F32, 9)),
+            shape: [1, 2, 3].into_iter().collect(),
+        }),
+        block_rows: 4,
+        block_cols: u32::MAX,
+    };
+    let raw = Program::new(
+        vec![BufferDecl::output("out", u32::MAX, nested).with_count("n"), BufferDecl::workgroup("", DataType::NF4)],
+        [0, u32::MAX, 1],
+        vec![Node::store("out", Expr::vector([]), Expr::extract(Expr::f64(-0.0), 200)), Node::Return],
+    );
+    let bytes = to_wire(&raw).expect("it is not deep");
+    assert!(from_wire(&bytes).expect("what was encoded decodes") == raw);
+    assert!(raw.validated().is_err());
+}
+
+#[test]
+fn programs_nested_too_deep_are_refused_on_both_sides() {
+    let deep = |depth: usize| (0..depth).fold(vec![Node::Return], |body, _| vec![Node::block(body)]);
+    let fits = Program::new(vec![], [1, 1, 1], deep(255));
+    assert!(from_wire(&to_wire(&fits).expect("256 deep is fine")).expect("and decodes") == fits);
+    let too_deep = Program::new(vec![], [1, 1, 1], deep(256));
+    assert_eq!(to_wire(&too_deep).expect_err("too deep").code, ErrorCode::E0607);
+    // What `to_wire` would have written.
+    let mut bytes = b"vyre\x01\x00".to_vec();
+    bytes.extend_from_slice(too_deep.wire_body());
+    bytes.extend_from_slice(&[0; 32]);
+    reseal(&mut bytes);
+    assert_eq!(from_wire(&bytes).expect_err("too deep").code, ErrorCode::E0607);
+}
