@@ -1,81 +1,137 @@
 //! Measures what the figures are about, as ratios within one run.
 //!
-//! `cargo run --release -p vyre-bench` runs every candidate in turn, round after round, and keeps each one's fastest round: whatever
+//! `cargo run --release -p vyre-bench` runs the candidates in turn, round after round, and keeps each one's fastest round: whatever
 //! else the machine does meets all of them alike. Nothing here is asserted; the numbers are for people.
 
+mod kernels;
+
+use kernels::{Workload, workloads};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
+use vyre::launch::plan;
+use vyre::reference::bulk::Bulk;
 use vyre::reference::{Options, run};
 
-const ELEMENTS: usize = 1 << 20;
-const ROUNDS: usize = 7;
+const ROUNDS: usize = 5;
 
-struct Candidate<'a> {
-    name: &'static str,
-    /// What one run is divided by.
-    elements: usize,
-    goal: Option<f64>,
-    work: Box<dyn FnMut() + 'a>,
-}
-
-fn main() {
-    let a: Vec<u32> = (0..ELEMENTS as u32).map(|i| i.wrapping_mul(0x9E37_79B9)).collect();
-    let b: Vec<u32> = (0..ELEMENTS as u32).map(|i| i.wrapping_mul(0x85EB_CA6B)).collect();
-    let bytes = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
-    let (a_bytes, b_bytes) = (bytes(&a), bytes(&b));
-    let xor = vyre::text::parse("xor.vyre", include_str!("../../examples/xor.vyre")).expect("the example parses");
-    let options = Options::default();
-    let mut bulk = vyre::reference::bulk::Bulk::new(&xor).expect("the example is valid");
-    let sizes = [a_bytes.len() as u64, b_bytes.len() as u64];
-    let launch = vyre::launch::plan(bulk.program(), &sizes, &options.launch).expect("the launch is fine");
-    let mut bulk_out = Vec::new();
-    let mut native = vec![0u32; ELEMENTS];
-
-    let mut candidates = [
-        Candidate {
-            name: "xor 1 M, native Rust",
-            elements: ELEMENTS,
-            goal: None,
-            work: Box::new(|| {
-                for ((out, a), b) in native.iter_mut().zip(&a).zip(&b) {
-                    *out = black_box(a ^ b);
-                }
-                black_box(&native);
-            }),
-        },
-        Candidate {
-            name: "xor 1 M, plain interpreter",
-            elements: ELEMENTS,
-            goal: Some(300.0),
-            work: Box::new(|| {
-                let out = run(&xor, &[&a_bytes, &b_bytes], &options).expect("the example runs");
-                black_box(out);
-            }),
-        },
-        Candidate {
-            name: "xor 1 M, bulk evaluator",
-            elements: ELEMENTS,
-            goal: Some(5.0),
-            work: Box::new(|| {
-                bulk.run_into(&launch, &[&a_bytes, &b_bytes], u64::MAX, &mut bulk_out).expect("the example runs");
-                black_box(&bulk_out);
-            }),
-        },
-    ];
-
-    let mut best = [Duration::MAX; 3];
+/// The fastest of several rounds of each candidate, run in turn.
+fn interleaved<const N: usize>(mut candidates: [&mut dyn FnMut(); N]) -> [Duration; N] {
+    let mut best = [Duration::MAX; N];
     for _ in 0..ROUNDS {
         for (candidate, best) in candidates.iter_mut().zip(&mut best) {
             let start = Instant::now();
-            (candidate.work)();
+            candidate();
             *best = (*best).min(start.elapsed());
         }
     }
-    println!("{:<32} {:>12} {:>10} {:>10}", "", "ns/element", "x native", "goal");
-    let native = best[0].as_secs_f64();
-    for (candidate, best) in candidates.iter().zip(best) {
-        let each = best.as_secs_f64() * 1e9 / candidate.elements as f64;
-        let goal = candidate.goal.map_or(String::new(), |goal| format!("<= {goal}"));
-        println!("{:<32} {each:>12.2} {:>10.1} {goal:>10}", candidate.name, best.as_secs_f64() / native);
+    best
+}
+
+fn nanoseconds(time: Duration, elements: usize) -> f64 {
+    time.as_secs_f64() * 1e9 / elements as f64
+}
+
+fn main() {
+    // `vyre-bench profile NAME` runs nothing but the bulk evaluator on one kernel, for a profiler to look at.
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    if let [command, name] = args.as_slice()
+        && command == "profile"
+    {
+        return profile(name);
     }
+    evaluators();
+    xor_against_native();
+    programs();
+}
+
+fn profile(name: &str) {
+    for Workload { program, inputs, config, elements, .. } in workloads(1 << 16).into_iter().filter(|work| work.name == name) {
+        let inputs: Vec<&[u8]> = inputs.iter().map(Vec::as_slice).collect();
+        let sizes: Vec<u64> = inputs.iter().map(|bytes| bytes.len() as u64).collect();
+        let mut bulk = Bulk::new(&program).expect("the kernels are valid");
+        let launch = plan(bulk.program(), &sizes, &config).expect("the launches are fine");
+        let mut out = Vec::new();
+        for _ in 0..20 {
+            let [time] = interleaved([&mut || bulk.run_into(&launch, &inputs, u64::MAX, &mut out).expect("it runs")]);
+            println!("{name}: {:.2} ns/element", nanoseconds(time, elements));
+        }
+    }
+}
+
+/// Plain against bulk on six kernels.
+fn evaluators() {
+    println!("{:<12} {:>14} {:>14} {:>8}   goal: bulk >= 20 x plain", "ns/element", "plain", "bulk", "x");
+    for Workload { name, program, inputs, config, elements } in workloads(1 << 16) {
+        let inputs: Vec<&[u8]> = inputs.iter().map(Vec::as_slice).collect();
+        let sizes: Vec<u64> = inputs.iter().map(|bytes| bytes.len() as u64).collect();
+        let mut bulk = Bulk::new(&program).expect("the kernels are valid");
+        let launch = plan(bulk.program(), &sizes, &config).expect("the launches are fine");
+        let options = Options { launch: config, fuel: u64::MAX, ..Options::default() };
+        let mut out = Vec::new();
+        let [plain, fast] = interleaved([
+            &mut || drop(black_box(run(&program, &inputs, &options).expect("it runs"))),
+            &mut || bulk.run_into(&launch, &inputs, u64::MAX, &mut out).expect("it runs"),
+        ]);
+        assert!(out == run(&program, &inputs, &options).expect("it runs"), "{name}: the evaluators disagree");
+        println!(
+            "{name:<12} {:>14.1} {:>14.2} {:>8.1}",
+            nanoseconds(plain, elements),
+            nanoseconds(fast, elements),
+            plain.as_secs_f64() / fast.as_secs_f64()
+        );
+    }
+}
+
+/// One million elements, with a native loop as the measure.
+fn xor_against_native() {
+    let elements = 1 << 20;
+    let Workload { program, inputs, config, .. } = workloads(elements).swap_remove(0);
+    let as_words = |bytes: &[u8]| bytes.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word)).collect::<Vec<u32>>();
+    let (a, b) = (as_words(&inputs[0]), as_words(&inputs[1]));
+    let inputs: Vec<&[u8]> = inputs.iter().map(Vec::as_slice).collect();
+    let sizes: Vec<u64> = inputs.iter().map(|bytes| bytes.len() as u64).collect();
+    let mut bulk = Bulk::new(&program).expect("the kernel is valid");
+    let launch = plan(bulk.program(), &sizes, &config).expect("the launch is fine");
+    let options = Options { launch: config, ..Options::default() };
+    let mut native = vec![0u32; elements];
+    let mut out = Vec::new();
+    let times = interleaved([
+        &mut || {
+            for ((out, a), b) in native.iter_mut().zip(&a).zip(&b) {
+                *out = a ^ b;
+            }
+            black_box(&mut native);
+        },
+        &mut || drop(black_box(run(&program, &inputs, &options).expect("it runs"))),
+        &mut || bulk.run_into(&launch, &inputs, u64::MAX, &mut out).expect("it runs"),
+    ]);
+    println!("\n{:<28} {:>12} {:>10}", "xor, 1 M elements", "ns/element", "x native");
+    for (name, time) in ["native Rust", "plain (goal <= 300)", "bulk (goal <= 5)"].into_iter().zip(times) {
+        println!("{name:<28} {:>12.2} {:>10.1}", nanoseconds(time, elements), time.as_secs_f64() / times[0].as_secs_f64());
+    }
+}
+
+/// Programs as data: the wire form and the fingerprint.
+fn programs() {
+    // A program of about a hundred statements and expressions.
+    let hundred = workloads(256).pop().expect("there are six").program;
+    let parts = hundred.parts().clone();
+    let count = hundred.walk().count();
+    let many = 1000;
+    let wire = vyre::wire::to_wire(&hundred).expect("it is not deep");
+    let [fingerprint, decode] = interleaved([
+        &mut || {
+            for _ in 0..many {
+                black_box(vyre::ir::Program::from_parts(parts.clone()).fingerprint());
+            }
+        },
+        &mut || {
+            for _ in 0..many {
+                drop(black_box(vyre::wire::from_wire(&wire).expect("it decodes")));
+            }
+        },
+    ]);
+    println!("\nfirst fingerprint of a program of {count} nodes: {:.2} us with a clone of it (goal <= 10)", nanoseconds(fingerprint, many) / 1000.0);
+    let rate = wire.len() as f64 * many as f64 / decode.as_secs_f64() / 1e6;
+    println!("wire decode: {rate:.0} MB/s on a file of {} bytes (goal >= 100)", wire.len());
 }

@@ -11,14 +11,16 @@
 
 use super::Scratch;
 use super::column::{Stack, Val, Word, is_wide};
-use super::memory::{View, load_any, load_narrow, store_narrow};
+use super::lanes;
+use super::memory::{View, is_word, load_any, load_narrow, store_words};
 use super::ops;
 use crate::subgroup;
+use pulp::Arch;
 use vyre_foundation::ir::{Access, AtomicOp, Axis, Builtin, Place};
 use vyre_foundation::kernel::{BufferId, ExprId, ExprKind, Kernel, Stmt, StmtKind, VarId};
 use vyre_foundation::launch::Launch;
 use vyre_scalar::{Value, memory};
-use vyre_spec::{DataType, Scalar, ValueType};
+use vyre_spec::{BinaryOp, DataType, Scalar, ValueType};
 
 /// Up to four components; scalars use the first.
 type Vals = [Val; 4];
@@ -53,6 +55,8 @@ pub(super) enum Home {
 
 /// Everything a block reads and writes.
 pub(super) struct Block<'a> {
+    /// What the processor can do.
+    pub arch: Arch,
     pub kernel: &'a Kernel,
     pub launch: &'a Launch,
     pub homes: &'a [Home],
@@ -96,37 +100,21 @@ impl Block<'_> {
 
     // Masks.
 
-    /// A mask made lane by lane from up to two columns.
-    fn make_mask(&mut self, a: Option<usize>, b: usize, f: impl Fn(u32, u32) -> u32) -> Mask {
+    /// The lanes of `a` whose bit in column `b` is set, or with `flip` is not.
+    fn make_mask(&mut self, a: Option<usize>, b: usize, flip: bool) -> Mask {
         let out = self.narrow().push();
-        self.write_mask(out, a, b, f)
+        self.write_mask(out, a, b, flip)
     }
 
-    fn write_mask(&mut self, out: usize, a: Option<usize>, b: usize, f: impl Fn(u32, u32) -> u32) -> Mask {
+    fn write_mask(&mut self, out: usize, a: Option<usize>, b: usize, flip: bool) -> Mask {
         let stack = &mut self.scratch.narrow;
         let mut column = stack.take(out);
-        let mut count = 0u32;
-        match a {
-            None => {
-                for (out, b) in column.iter_mut().zip(stack.column(b)) {
-                    *out = f(1, *b);
-                    count += *out;
-                }
-            }
+        let (b, flip) = (stack.column(b), u32::from(flip));
+        let count = match a {
             // The column is taken out, so it cannot be read as `a` as well.
-            Some(a) if a == out => {
-                for (out, b) in column.iter_mut().zip(stack.column(b)) {
-                    *out = f(*out, *b);
-                    count += *out;
-                }
-            }
-            Some(a) => {
-                for ((out, a), b) in column.iter_mut().zip(stack.column(a)).zip(stack.column(b)) {
-                    *out = f(*a, *b);
-                    count += *out;
-                }
-            }
-        }
+            Some(a) if a == out => lanes::both_in_place(self.arch, b, flip, &mut column),
+            a => lanes::both(self.arch, a.map(|a| stack.column(a)), b, flip, &mut column),
+        };
         stack.put(out, column);
         Mask { column: Some(out), count: count as usize }
     }
@@ -263,8 +251,8 @@ impl Block<'_> {
             Val::Narrow(column) => column,
             Val::Wide(_) => unreachable!("a condition is bool"),
         };
-        let yes = self.make_mask(mask.column, column, |mask, cond| mask & cond);
-        let no = self.make_mask(mask.column, column, |mask, cond| mask & !cond);
+        let yes = self.make_mask(mask.column, column, false);
+        let no = self.make_mask(mask.column, column, true);
         let inside = self.scratch.tops();
         let mut kept = mask.count;
         for (arm, entering) in [(then, yes), (otherwise, no)] {
@@ -305,6 +293,7 @@ impl Block<'_> {
     }
 
     fn repeat(&mut self, var: VarId, from: ExprId, to: ExprId, body: &[Stmt], mask: Mask) -> Step<Mask> {
+        let (arch, mode) = (self.arch, self.kernel.floats);
         let live_before = self.scratch.live_count;
         let before = self.scratch.tops();
         let gathered = self.narrow().push();
@@ -331,14 +320,11 @@ impl Block<'_> {
                 }
                 (counter, to) => {
                     let (counter, to) = (self.narrow_column(counter), self.narrow_column(to));
-                    let inside = self.narrow().push();
-                    let stack = &mut self.scratch.narrow;
-                    let mut column = stack.take(inside);
-                    for ((out, counter), to) in column.iter_mut().zip(stack.column(counter)).zip(stack.column(to)) {
-                        *out = u32::from(counter < to);
-                    }
-                    stack.put(inside, column);
-                    self.write_mask(active, now.column, inside, |now, inside| now & inside)
+                    let less = self.to_narrow(|narrow, _, out| {
+                        ops::binary_narrow(arch, BinaryOp::Lt, Scalar::U32, mode, narrow.column(counter), narrow.column(to), out);
+                    });
+                    let inside = self.narrow_column(less);
+                    self.write_mask(active, now.column, inside, false)
                 }
             };
             self.scratch.pop_to(tops);
@@ -352,10 +338,10 @@ impl Block<'_> {
             self.scratch.pop_to(tops);
             if self.scratch.live_count != live {
                 let live = self.scratch.live;
-                now = self.write_mask(active, now.column, live, |now, live| now & live);
+                now = self.write_mask(active, now.column, live, false);
             }
             if self.scratch.broken.last().is_some_and(|(_, any)| *any) {
-                now = self.write_mask(active, now.column, broken, |now, broken| now & !broken);
+                now = self.write_mask(active, now.column, broken, true);
             }
             round = round.wrapping_add(1);
         };
@@ -366,7 +352,7 @@ impl Block<'_> {
             return Ok(mask);
         }
         let live = self.scratch.live;
-        let left = self.write_mask(gathered, mask.column, live, |mask, live| mask & live);
+        let left = self.write_mask(gathered, mask.column, live, false);
         self.scratch.pop_to(with_gathered);
         Ok(left)
     }
@@ -460,14 +446,15 @@ impl Block<'_> {
             }
             if components.wide {
                 let value = self.wide_column(value);
-                blend_column(&mut self.scratch.wide, old, own, value, mask.column.map(|column| self.scratch.narrow.column(column)));
+                let column = mask.column.expect("a blend leaves some lanes out");
+                blend_column(self.arch, &mut self.scratch.wide, old, own, value, self.scratch.narrow.column(column));
                 self.scratch.vars[var.index()][n] = Val::Wide(own);
             } else {
                 let value = self.narrow_column(value);
                 // The mask is of the same width as the value, so it is taken out while the variable is written.
                 let column = mask.column.expect("a blend leaves some lanes out");
                 let bits = self.scratch.narrow.take(column);
-                blend_column(&mut self.scratch.narrow, old, own, value, Some(&bits));
+                blend_column(self.arch, &mut self.scratch.narrow, old, own, value, &bits);
                 self.scratch.narrow.put(column, bits);
                 self.scratch.vars[var.index()][n] = Val::Narrow(own);
             }
@@ -538,6 +525,7 @@ impl Block<'_> {
     fn val(&mut self, id: ExprId) -> Val {
         let kernel = self.kernel;
         let mode = kernel.floats;
+        let arch = self.arch;
         match &kernel.expr(id).kind {
             ExprKind::Lit(bits) => Val::Splat(*bits),
             ExprKind::Var(var) => self.scratch.vars[var.index()][0],
@@ -555,7 +543,7 @@ impl Block<'_> {
                 let result = op.info().result_type(*ty).expect("pure ops have results");
                 match (a, is_wide(result)) {
                     (Val::Narrow(a), _) => {
-                        self.to_narrow(|narrow, _, out| ops::unary_narrow(*op, *ty, mode, narrow.column(a), out))
+                        self.to_narrow(|narrow, _, out| ops::unary_narrow(arch, *op, *ty, mode, narrow.column(a), out))
                     }
                     (Val::Wide(a), false) => {
                         self.to_narrow(|_, wide, out| ops::unary_any(*op, *ty, mode, wide.column(a), out))
@@ -572,7 +560,7 @@ impl Block<'_> {
                 if !is_wide(*ty) {
                     let (a, b) = (self.narrow_column(a), self.narrow_column(b));
                     return self.to_narrow(|narrow, _, out| {
-                        ops::binary_narrow(*op, *ty, mode, narrow.column(a), narrow.column(b), out);
+                        ops::binary_narrow(arch, *op, *ty, mode, narrow.column(a), narrow.column(b), out);
                     });
                 }
                 let a = self.wide_column(a);
@@ -600,7 +588,8 @@ impl Block<'_> {
                     (false, _) => {
                         let (a, b, c) = (self.narrow_column(a), self.narrow_column(b), self.narrow_column(c));
                         self.to_narrow(|narrow, _, out| {
-                            ops::ternary_narrow(*op, *ty, mode, narrow.column(a), narrow.column(b), narrow.column(c), out);
+                            let operands = [narrow.column(a), narrow.column(b), narrow.column(c)];
+                            ops::ternary_narrow(arch, *op, *ty, mode, operands, out);
                         })
                     }
                     (true, true) => {
@@ -668,82 +657,64 @@ impl Block<'_> {
 
     // Ids.
 
-    fn group_id(&self, lane: usize) -> [u32; 3] {
-        let n = self.first_group + (lane / self.group) as u32;
+    /// The id of the workgroup with this number.
+    fn group_id(&self, number: u32) -> [u32; 3] {
         let [nx, ny, _] = self.launch.grid;
-        [n % nx, n / nx % ny, n / nx / ny]
+        [number % nx, number / nx % ny, number / nx / ny]
     }
 
     fn global(&self, lane: usize) -> [u32; 3] {
-        let (group, local) = (self.group_id(lane), self.local(lane));
+        let group = self.group_id(self.first_group + (lane / self.group) as u32);
+        let n = (lane % self.group) as u32;
+        let [nx, ny, _] = self.launch.workgroup_size;
+        let local = [n % nx, n / nx % ny, n / nx / ny];
         std::array::from_fn(|axis| group[axis] * self.launch.workgroup_size[axis] + local[axis])
     }
 
-    fn local(&self, lane: usize) -> [u32; 3] {
-        let n = (lane % self.group) as u32;
-        let [nx, ny, _] = self.launch.workgroup_size;
-        [n % nx, n / nx % ny, n / nx / ny]
-    }
-
-    /// A column of one number per lane, written workgroup by workgroup.
-    fn per_group(&mut self, write: impl Fn([u32; 3], &mut [u32])) -> Val {
-        let (lanes, group) = (self.lanes, self.group);
-        let ids: (u32, [u32; 3]) = (self.first_group, self.launch.grid);
-        self.to_narrow(|_, _, out| {
-            for (n, part) in out[..lanes].chunks_mut(group).enumerate() {
-                let n = ids.0 + n as u32;
-                let [nx, ny, _] = ids.1;
-                write([n % nx, n / nx % ny, n / nx / ny], part);
-            }
-        })
-    }
-
     fn builtin(&mut self, builtin: Builtin) -> Val {
-        let size = self.launch.workgroup_size;
-        let groups = self.launch.grid;
-        // The position of lane n of a workgroup along an axis.
-        let local = move |axis: Axis, n: u32| match axis {
-            Axis::X => n % size[0],
-            Axis::Y => n / size[0] % size[1],
-            Axis::Z => n / size[0] / size[1],
-        };
-        let flat = size[1] == 1 && size[2] == 1;
+        let (size, groups) = (self.launch.workgroup_size, self.launch.grid);
         match builtin {
-            Builtin::Invocation(axis) => {
-                let extent = size[axis as usize];
-                self.per_group(move |group, out| {
-                    let base = group[axis as usize] * extent;
-                    if flat {
-                        let step = u32::from(axis == Axis::X);
-                        for (out, n) in out.iter_mut().zip(0u32..) {
-                            *out = base + n * step;
-                        }
-                    } else {
-                        for (out, n) in out.iter_mut().zip(0u32..) {
-                            *out = base + local(axis, n);
-                        }
-                    }
-                })
-            }
-            Builtin::Workgroup(axis) if self.lanes <= self.group => Val::Splat(u64::from(self.group_id(0)[axis as usize])),
-            Builtin::Workgroup(axis) => self.per_group(move |group, out| out.fill(group[axis as usize])),
-            Builtin::Local(axis) => self.per_group(move |_, out| {
-                for (out, n) in out.iter_mut().zip(0u32..) {
-                    *out = local(axis, n);
-                }
-            }),
             Builtin::InvocationCount(axis) => Val::Splat(u64::from(groups[axis as usize] * size[axis as usize])),
             Builtin::WorkgroupCount(axis) => Val::Splat(u64::from(groups[axis as usize])),
             Builtin::LocalCount(axis) => Val::Splat(u64::from(size[axis as usize])),
-            Builtin::SubgroupLane => {
-                let lanes = self.subgroup_size();
-                self.per_group(move |_, out| {
-                    for (out, n) in out.iter_mut().zip(0u32..) {
-                        *out = n % lanes;
-                    }
-                })
-            }
             Builtin::SubgroupSize => Val::Splat(u64::from(self.subgroup_size())),
+            Builtin::Workgroup(axis) if self.lanes == self.group => {
+                Val::Splat(u64::from(self.group_id(self.first_group)[axis as usize]))
+            }
+            Builtin::Invocation(_) | Builtin::Workgroup(_) | Builtin::Local(_) | Builtin::SubgroupLane => {
+                let ids = &self.scratch.ids;
+                let (_, column) = ids.iter().find(|(id, _)| *id == builtin).expect("every id that is read has a column");
+                Val::Narrow(*column)
+            }
+        }
+    }
+
+    /// Writes the columns of the ids that the kernel reads; they are the same for every statement of the block.
+    pub fn write_ids(&mut self) {
+        for n in 0..self.scratch.ids.len() {
+            let (builtin, column) = self.scratch.ids[n];
+            let size = self.launch.workgroup_size;
+            let mut ids = self.scratch.narrow.take(column);
+            for (group, out) in (self.first_group..).zip(ids.chunks_mut(self.group)) {
+                let group = self.group_id(group);
+                match builtin {
+                    Builtin::Invocation(axis) => {
+                        let first = group[axis as usize] * size[axis as usize];
+                        write_positions(out, size, axis, first);
+                    }
+                    Builtin::Local(axis) => write_positions(out, size, axis, 0),
+                    Builtin::Workgroup(axis) => out.fill(group[axis as usize]),
+                    Builtin::SubgroupLane => {
+                        for lanes in out.chunks_mut(self.subgroup_size() as usize) {
+                            lanes.iter_mut().zip(0..).for_each(|(out, lane)| *out = lane);
+                        }
+                    }
+                    Builtin::InvocationCount(_) | Builtin::WorkgroupCount(_) | Builtin::LocalCount(_) | Builtin::SubgroupSize => {
+                        unreachable!("counts are the same in every lane")
+                    }
+                }
+            }
+            self.scratch.narrow.put(column, ids);
         }
     }
 
@@ -797,7 +768,7 @@ impl Block<'_> {
             DataType::Vec2U32 | DataType::Vec4U32 | DataType::Vec { .. } => {
                 load_any(element, mode, bytes, view, index, component, &mut column[..lanes]);
             }
-            scalar => load_narrow(scalar, mode, bytes, view, index, &mut column[..lanes]),
+            scalar => load_narrow(self.arch, scalar, mode, bytes, view, index, &mut column[..lanes]),
         }
         self.scratch.narrow.put(out, column);
         Val::Narrow(out)
@@ -819,9 +790,9 @@ impl Block<'_> {
         let index = &narrow.column(index)[..lanes];
         let bits = mask.column.map(|column| &narrow.column(column)[..lanes]);
         if let Val::Narrow(column) = columns[0]
-            && store_narrow(element, bytes, view, index, bits, &narrow.column(column)[..lanes])
+            && is_word(element)
         {
-            return;
+            return store_words(self.arch, bytes, view, index, bits, &narrow.column(column)[..lanes]);
         }
         for lane in 0..lanes {
             if bits.is_none_or(|bits| bits[lane] != 0) && index[lane] < view.length {
@@ -916,6 +887,26 @@ impl Block<'_> {
     }
 }
 
+/// The positions of a workgroup's lanes along an axis, from `first` on.
+fn write_positions(out: &mut [u32], size: [u32; 3], axis: Axis, first: u32) {
+    let [nx, ny, _] = size;
+    // How many lanes follow each other with one position, and after how many positions it starts again.
+    let (run, positions) = match axis {
+        Axis::X => (1, nx),
+        Axis::Y => (nx, ny),
+        Axis::Z => (nx * ny, u32::MAX),
+    };
+    if run == 1 {
+        for row in out.chunks_mut(positions as usize) {
+            row.iter_mut().zip(first..).for_each(|(out, position)| *out = position);
+        }
+    } else {
+        for (run, n) in out.chunks_mut(run as usize).zip(0u32..) {
+            run.fill(first + n % positions);
+        }
+    }
+}
+
 fn is_wide_value(ty: ValueType) -> bool {
     match ty {
         ValueType::Scalar(scalar) | ValueType::Vector(scalar, _) => is_wide(scalar),
@@ -933,15 +924,12 @@ fn move_column<W: Word>(stack: &mut Stack<W>, kept: usize, from: usize, to: usiz
     }
 }
 
-fn blend_column<W: Word>(stack: &mut Stack<W>, old: Val, own: usize, value: usize, mask: Option<&[u32]>) {
+fn blend_column<W: Word>(arch: Arch, stack: &mut Stack<W>, old: Val, own: usize, value: usize, mask: &[u32]) {
     let mut column = stack.take(own);
     if let Val::Splat(bits) = old {
         column.fill(W::from_bits(bits));
     }
-    let mask = mask.expect("a blend leaves some lanes out");
-    for ((own, value), bit) in column.iter_mut().zip(stack.column(value)).zip(mask) {
-        *own = if *bit != 0 { *value } else { *own };
-    }
+    lanes::blend(arch, stack.column(value), mask, &mut column);
     stack.put(own, column);
 }
 

@@ -4,6 +4,7 @@
 //! which lanes need no bounds check of their own, and leave the rest to it, lane by lane.
 
 use super::column::Word;
+use super::lanes::vectorised;
 use vyre_scalar::float::Float;
 use vyre_scalar::{Value, memory};
 use vyre_spec::{DataType, FloatMode};
@@ -26,53 +27,55 @@ impl View {
 }
 
 /// The first index, if all of them follow each other.
+#[inline(always)]
 fn contiguous(index: &[u32]) -> Option<u32> {
     let first = *index.first()?;
     let apart = index.iter().zip(0u32..).fold(0, |apart, (index, lane)| apart | (index ^ first.wrapping_add(lane)));
     (apart == 0).then_some(first)
 }
 
-fn word(bytes: &[u8], at: usize) -> u32 {
-    bytes.get(at..at + 4).map_or(0, |word| u32::from_le_bytes(word.try_into().expect("four bytes")))
-}
-
-/// What a 32-bit element becomes when it is loaded; `None` for types that take the general path.
-fn narrow_load(ty: &DataType, mode: FloatMode) -> Option<fn(u32) -> u32> {
-    match (ty, mode) {
-        (DataType::U32 | DataType::I32, _) => Some(|bits| bits),
-        (DataType::Bool, _) => Some(|bits| u32::from(bits != 0)),
-        (DataType::F32, FloatMode::Ieee) => Some(|bits| f32::from_bits(bits).canonical(FloatMode::Ieee).to_bits()),
-        (DataType::F32, FloatMode::Canonical) => Some(|bits| f32::from_bits(bits).canonical(FloatMode::Canonical).to_bits()),
-        _ => None,
+vectorised! {
+    /// Element `index[lane]` of every lane, for scalar types that become 32-bit values.
+    pub(super) fn load_narrow(
+        ty: &'a DataType,
+        mode: FloatMode,
+        bytes: &'a [u8],
+        view: View,
+        index: &'a [u32],
+        out: &'a mut [u32],
+    ) -> () {
+        // Each arm is compiled with its own conversion inside the loops.
+        match (ty, mode) {
+            (DataType::U32 | DataType::I32, _) => load_words(bytes, view, index, out, |bits| bits),
+            (DataType::Bool, _) => load_words(bytes, view, index, out, |bits| u32::from(bits != 0)),
+            (DataType::F32, FloatMode::Ieee) => {
+                load_words(bytes, view, index, out, |bits| f32::from_bits(bits).canonical(FloatMode::Ieee).to_bits());
+            }
+            (DataType::F32, FloatMode::Canonical) => {
+                load_words(bytes, view, index, out, |bits| f32::from_bits(bits).canonical(FloatMode::Canonical).to_bits());
+            }
+            _ => load_any(ty, mode, bytes, view, index, 0, out),
+        }
     }
 }
 
-/// Element `index[lane]` of every lane, one column per component.
-pub(super) fn load_narrow(ty: &DataType, mode: FloatMode, bytes: &[u8], view: View, index: &[u32], out: &mut [u32]) {
-    let Some(convert) = narrow_load(ty, mode) else {
-        return load_any(ty, mode, bytes, view, index, 0, out);
-    };
-    if view.stride == 0
-        && let Some(first) = contiguous(index)
-        && let Some(part) = bytes.get(4 * first as usize..)
-        && u64::from(first) + index.len() as u64 <= u64::from(view.length)
-    {
-        let (words, _) = part.as_chunks::<4>();
-        // A second loop for the type that needs nothing done lets the compiler copy.
-        if matches!(ty, DataType::U32 | DataType::I32) {
-            for (out, word) in out.iter_mut().zip(words) {
-                *out = u32::from_le_bytes(*word);
-            }
-        } else {
-            for (out, word) in out.iter_mut().zip(words) {
+#[inline(always)]
+fn load_words(bytes: &[u8], view: View, index: &[u32], out: &mut [u32], convert: impl Fn(u32) -> u32) {
+    // Workgroup by workgroup, or all lanes at once if they see the same bytes.
+    let together = if view.stride == 0 { index.len().max(1) } else { view.group };
+    for (group, (index, out)) in index.chunks(together).zip(out.chunks_mut(together)).enumerate() {
+        let (words, _) = bytes[group * view.stride..].as_chunks::<4>();
+        let words = &words[..words.len().min(view.length as usize)];
+        let first = contiguous(index).and_then(|first| words.get(first as usize..)?.get(..index.len()));
+        if let Some(part) = first {
+            for (out, word) in out.iter_mut().zip(part) {
                 *out = convert(u32::from_le_bytes(*word));
             }
+        } else {
+            for (out, index) in out.iter_mut().zip(index) {
+                *out = words.get(*index as usize).map_or(0, |word| convert(u32::from_le_bytes(*word)));
+            }
         }
-        return;
-    }
-    for (lane, (out, index)) in out.iter_mut().zip(index).enumerate() {
-        let inside = *index < view.length;
-        *out = if inside { convert(word(bytes, view.base(lane) + 4 * *index as usize)) } else { 0 };
     }
 }
 
@@ -93,37 +96,48 @@ pub(super) fn load_any<O: Word>(
     }
 }
 
-/// Stores a 32-bit column where the mask is set; `None` as a mask means every lane. Lanes store in order.
-pub(super) fn store_narrow(
-    ty: &DataType,
-    bytes: &mut [u8],
-    view: View,
-    index: &[u32],
-    mask: Option<&[u32]>,
-    value: &[u32],
-) -> bool {
-    if !matches!(ty, DataType::U32 | DataType::I32 | DataType::F32 | DataType::Bool) {
-        return false;
-    }
-    if mask.is_none()
-        && view.stride == 0
-        && let Some(first) = contiguous(index)
-        && u64::from(first) + index.len() as u64 <= u64::from(view.length)
-        && let Some(part) = bytes.get_mut(4 * first as usize..)
-    {
-        let (words, _) = part.as_chunks_mut::<4>();
-        for (word, value) in words.iter_mut().zip(value) {
-            *word = value.to_le_bytes();
-        }
-        return true;
-    }
-    for (lane, (index, value)) in index.iter().zip(value).enumerate() {
-        if mask.is_none_or(|mask| mask[lane] != 0) && *index < view.length {
-            let at = view.base(lane) + 4 * *index as usize;
-            if let Some(word) = bytes.get_mut(at..at + 4) {
-                word.copy_from_slice(&value.to_le_bytes());
+/// Whether elements of the type are stored as the words they are computed with.
+pub(super) fn is_word(ty: &DataType) -> bool {
+    matches!(ty, DataType::U32 | DataType::I32 | DataType::F32 | DataType::Bool)
+}
+
+vectorised! {
+    /// Stores words where the mask is set; `None` as a mask means every lane. Lanes store in order.
+    pub(super) fn store_words(
+        bytes: &'a mut [u8],
+        view: View,
+        index: &'a [u32],
+        mask: Option<&'a [u32]>,
+        value: &'a [u32],
+    ) -> () {
+        let together = if view.stride == 0 { index.len().max(1) } else { view.group };
+        for (group, (index, value)) in index.chunks(together).zip(value.chunks(together)).enumerate() {
+            let (words, _) = bytes[group * view.stride..].as_chunks_mut::<4>();
+            let seen = words.len().min(view.length as usize);
+            let words = &mut words[..seen];
+            let mask = mask.map(|mask| &mask[group * together..][..index.len()]);
+            let first = contiguous(index).and_then(|first| words.get_mut(first as usize..)?.get_mut(..index.len()));
+            match (first, mask) {
+                (Some(part), None) => {
+                    for (word, value) in part.iter_mut().zip(value) {
+                        *word = value.to_le_bytes();
+                    }
+                }
+                (Some(part), Some(mask)) => {
+                    for ((word, value), bit) in part.iter_mut().zip(value).zip(mask) {
+                        *word = if *bit != 0 { value.to_le_bytes() } else { *word };
+                    }
+                }
+                (None, mask) => {
+                    for (lane, (index, value)) in index.iter().zip(value).enumerate() {
+                        if mask.is_none_or(|mask| mask[lane] != 0)
+                            && let Some(word) = words.get_mut(*index as usize)
+                        {
+                            *word = value.to_le_bytes();
+                        }
+                    }
+                }
             }
         }
     }
-    true
 }

@@ -8,6 +8,7 @@
 
 mod block;
 mod column;
+mod lanes;
 mod memory;
 mod ops;
 
@@ -15,8 +16,9 @@ use crate::error::RunError;
 use crate::plain::Options;
 use block::{Block, FuelExhausted, Home};
 use column::{Stack, Val, is_wide};
-use vyre_foundation::ir::{Access, Place, Program};
-use vyre_foundation::kernel::{Kernel, Stmt, StmtKind};
+use pulp::Arch;
+use vyre_foundation::ir::{Access, Builtin, Place, Program};
+use vyre_foundation::kernel::{ExprKind, Kernel, Stmt, StmtKind};
 use vyre_foundation::launch::{Launch, plan};
 use vyre_foundation::{Report, specialize};
 use vyre_spec::ValueType;
@@ -43,6 +45,7 @@ pub struct Bulk {
     group_bytes: usize,
     /// The statements between grid barriers; each by its index in every scope around it.
     phases: Vec<Vec<Box<[usize]>>>,
+    arch: Arch,
     /// One for the block that runs, or one per block if blocks wait for each other.
     scratch: Vec<Scratch>,
 }
@@ -60,11 +63,13 @@ struct Components {
 struct Scratch {
     narrow: Stack<u32>,
     wide: Stack<u64>,
-    /// Columns below these belong to variables and to `live`.
+    /// Columns below these belong to variables, ids and `live`.
     kept_narrow: usize,
     kept_wide: usize,
     components: Vec<Components>,
     vars: Vec<[Val; 4]>,
+    /// The ids that the kernel reads and that differ between lanes, each with its column.
+    ids: Vec<(Builtin, usize)>,
     /// The column of lanes that are not retired, and how many those are.
     live: usize,
     live_count: usize,
@@ -95,6 +100,15 @@ impl Scratch {
             let next = if is_wide(scalar) { &mut wide } else { &mut narrow };
             self.components.push(Components { first: *next, count, wide: is_wide(scalar) });
             *next += count;
+        }
+        for expr in &kernel.exprs {
+            if let ExprKind::Builtin(builtin) = expr.kind
+                && differs(builtin)
+                && !self.ids.iter().any(|(id, _)| *id == builtin)
+            {
+                self.ids.push((builtin, narrow));
+                narrow += 1;
+            }
         }
         self.live = narrow;
         self.kept_narrow = narrow + 1;
@@ -143,7 +157,7 @@ impl Bulk {
         let homes = homes.collect();
         let mut phases = vec![Vec::new()];
         flatten(&kernel.body, &mut Vec::new(), &mut phases);
-        Ok(Bulk { homes, group_bytes, phases, scratch: Vec::new(), program })
+        Ok(Bulk { arch: Arch::new(), homes, group_bytes, phases, scratch: Vec::new(), program })
     }
 
     /// The program, with its constants replaced.
@@ -211,6 +225,7 @@ impl Bulk {
                     scratch.clear_group_memory(in_block * self.group_bytes);
                 }
                 let mut block = Block {
+                    arch: self.arch,
                     kernel,
                     launch,
                     homes: &self.homes,
@@ -224,10 +239,21 @@ impl Bulk {
                     fuel,
                     trap,
                 };
+                if number == 0 {
+                    block.write_ids();
+                }
                 block.run(phase.iter().map(|path| find(&kernel.body, path)))?;
             }
         }
         Ok(())
+    }
+}
+
+/// Whether lanes of a block read different values.
+fn differs(builtin: Builtin) -> bool {
+    match builtin {
+        Builtin::Invocation(_) | Builtin::Workgroup(_) | Builtin::Local(_) | Builtin::SubgroupLane => true,
+        Builtin::InvocationCount(_) | Builtin::WorkgroupCount(_) | Builtin::LocalCount(_) | Builtin::SubgroupSize => false,
     }
 }
 

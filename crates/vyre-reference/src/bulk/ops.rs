@@ -4,6 +4,7 @@
 //! compiler picks the one arm, and vectorises what is left. The arms come from the op tables.
 
 use super::column::Word;
+use super::lanes::vectorised;
 use vyre_scalar::{binary, bitcast, cast, ternary, unary};
 use vyre_spec::{BinaryOp, FloatMode, Scalar, TernaryOp, UnaryOp};
 
@@ -72,48 +73,60 @@ macro_rules! by_narrow_type {
     };
 }
 
-/// Ops whose operands are 32-bit; their results are too.
-pub(super) fn unary_narrow(op: UnaryOp, ty: Scalar, mode: FloatMode, a: &[u32], out: &mut [u32]) {
-    macro_rules! arms {
-        ($( $name:ident $op:ident; )*) => {
-            by_narrow_type!(ty, mode, (TY, MODE) => match op {
-                $( UnaryOp::$op => map1(a, out, |a| unary(UnaryOp::$op, TY, MODE, a)), )*
-            })
-        };
+vectorised! {
+    /// Ops whose operands are 32-bit; their results are too.
+    pub(super) fn unary_narrow(op: UnaryOp, ty: Scalar, mode: FloatMode, a: &'a [u32], out: &'a mut [u32]) -> () {
+        macro_rules! arms {
+            ($( $name:ident $op:ident; )*) => {
+                by_narrow_type!(ty, mode, (TY, MODE) => match op {
+                    $( UnaryOp::$op => map1(a, out, |a| unary(UnaryOp::$op, TY, MODE, a)), )*
+                })
+            };
+        }
+        vyre_spec::unary_ops!(arms)
     }
-    vyre_spec::unary_ops!(arms);
 }
 
-/// Ops whose operands are 32-bit; their results are too.
-pub(super) fn binary_narrow(op: BinaryOp, ty: Scalar, mode: FloatMode, a: &[u32], b: &[u32], out: &mut [u32]) {
-    macro_rules! arms {
-        ($( $name:ident $op:ident; )*) => {
-            by_narrow_type!(ty, mode, (TY, MODE) => match op {
-                $( BinaryOp::$op => map2(a, b, out, |a, b| binary(BinaryOp::$op, TY, MODE, a, b)), )*
-            })
-        };
+vectorised! {
+    /// Ops whose operands are 32-bit; their results are too.
+    pub(super) fn binary_narrow(
+        op: BinaryOp,
+        ty: Scalar,
+        mode: FloatMode,
+        a: &'a [u32],
+        b: &'a [u32],
+        out: &'a mut [u32],
+    ) -> () {
+        macro_rules! arms {
+            ($( $name:ident $op:ident; )*) => {
+                by_narrow_type!(ty, mode, (TY, MODE) => match op {
+                    $( BinaryOp::$op => map2(a, b, out, |a, b| binary(BinaryOp::$op, TY, MODE, a, b)), )*
+                })
+            };
+        }
+        vyre_spec::binary_ops!(arms)
     }
-    vyre_spec::binary_ops!(arms);
 }
 
-/// Ops whose operands beside the condition of a select are 32-bit.
-pub(super) fn ternary_narrow(
-    op: TernaryOp,
-    ty: Scalar,
-    mode: FloatMode,
-    a: &[u32],
-    b: &[u32],
-    c: &[u32],
-    out: &mut [u32],
-) {
-    macro_rules! arms {
-        ($( $name:ident $op:ident; )*) => {
-            by_narrow_type!(ty, mode, (TY, MODE) => match op {
-                $( TernaryOp::$op => map3(a, b, c, out, |a, b, c| ternary(TernaryOp::$op, TY, MODE, a, b, c)), )*
-            })
-        };
+vectorised! {
+    /// Ops whose operands are 32-bit; their results are too.
+    pub(super) fn ternary_narrow(
+        op: TernaryOp,
+        ty: Scalar,
+        mode: FloatMode,
+        operands: [&'a [u32]; 3],
+        out: &'a mut [u32],
+    ) -> () {
+        let [a, b, c] = operands;
+        macro_rules! arms {
+            ($( $name:ident $op:ident; )*) => {
+                by_narrow_type!(ty, mode, (TY, MODE) => match op {
+                    $( TernaryOp::$op => map3(a, b, c, out, |a, b, c| ternary(TernaryOp::$op, TY, MODE, a, b, c)), )*
+                })
+            };
+        }
+        vyre_spec::ternary_ops!(arms)
     }
-    vyre_spec::ternary_ops!(arms);
 }
 
 /// Ops on columns of other widths: the op is chosen per lane.
