@@ -13,11 +13,12 @@ use crate::wire::{Section, WireError};
 use vyre_spec::limits::MAX_NESTING;
 use vyre_spec::{ErrorCode, TypeId};
 
-type Result<T> = std::result::Result<T, WireError>;
+/// The error is boxed so that the way of the programs that are fine, which is through many small results, stays light.
+type Result<T> = std::result::Result<T, Box<WireError>>;
 
 /// The parts in `bytes`, which begin at `offset` of the file.
 pub(super) fn decode_parts(bytes: &[u8], offset: usize) -> Result<Parts> {
-    let mut input = Decoder { bytes, offset, at: 0 };
+    let mut input = Decoder { bytes, offset, at: 0, names: Vec::new() };
     let mut attributes = input.section(Section::Attributes)?;
     let floats = match attributes.byte()? {
         0 => FloatMode::Ieee,
@@ -49,14 +50,21 @@ struct Decoder<'a> {
     /// Where `bytes` begin in the file.
     offset: usize,
     at: usize,
+    /// Names seen lately: most are used many times, and sharing them is cheaper than making them.
+    names: Vec<Name>,
 }
 
+/// How many names are remembered; few enough to be searched one by one.
+const REMEMBERED: usize = 16;
+
 impl<'a> Decoder<'a> {
-    fn error(&self, code: ErrorCode, reason: String) -> WireError {
-        WireError { code, offset: self.offset + self.at, reason }
+    #[cold]
+    fn error(&self, code: ErrorCode, reason: String) -> Box<WireError> {
+        Box::new(WireError { code, offset: self.offset + self.at, reason })
     }
 
-    fn malformed(&self, found: String) -> WireError {
+    #[cold]
+    fn malformed(&self, found: String) -> Box<WireError> {
         let mut error = self.error(ErrorCode::E0605, format!("there is no {found}"));
         error.offset = error.offset.saturating_sub(1);
         error
@@ -85,7 +93,7 @@ impl<'a> Decoder<'a> {
         }
         let length = u32::from_le_bytes(self.take(4)?.try_into().expect("four bytes")) as usize;
         let offset = self.offset + self.at;
-        Ok(Decoder { bytes: self.take(length)?, offset, at: 0 })
+        Ok(Decoder { bytes: self.take(length)?, offset, at: 0, names: Vec::new() })
     }
 
     /// Everything must have been read.
@@ -163,10 +171,18 @@ impl<'a> Decoder<'a> {
     fn text(&mut self, length: usize) -> Result<Name> {
         let start = self.at;
         let bytes = self.take(length)?;
-        std::str::from_utf8(bytes).map(Name::from).map_err(|error| {
+        if let Some(name) = self.names.iter().find(|name| name.as_bytes() == bytes) {
+            return Ok(name.clone());
+        }
+        let name = std::str::from_utf8(bytes).map(Name::from).map_err(|error| {
             self.at = start + error.valid_up_to();
             self.error(ErrorCode::E0605, "a name is not UTF-8".into())
-        })
+        })?;
+        if self.names.len() == REMEMBERED {
+            self.names.remove(0);
+        }
+        self.names.push(name.clone());
+        Ok(name)
     }
 
     fn name(&mut self) -> Result<Name> {

@@ -108,5 +108,5 @@ pub fn from_wire(bytes: &[u8]) -> Result<Program, WireError> {
     if blake3::hash(head).as_bytes() != checksum {
         return error(ErrorCode::E0604, head.len(), "the checksum does not belong to these bytes".into());
     }
-    decode::decode_parts(&head[HEADER..], HEADER).map(Program::from_parts)
+    decode::decode_parts(&head[HEADER..], HEADER).map(Program::from_parts).map_err(|error| *error)
 }

@@ -29,6 +29,8 @@ pub(super) fn is_wide(scalar: Scalar) -> bool {
 pub(super) trait Word: Copy + Default {
     fn from_bits(bits: u64) -> Self;
     fn bits(self) -> u64;
+    /// This word if `bit` is 1, the other if it is 0; without a branch, so that it vectorises.
+    fn or_else(self, bit: u32, other: Self) -> Self;
 }
 
 impl Word for u32 {
@@ -41,6 +43,12 @@ impl Word for u32 {
     fn bits(self) -> u64 {
         u64::from(self)
     }
+
+    #[inline(always)]
+    fn or_else(self, bit: u32, other: Self) -> Self {
+        let mask = bit.wrapping_neg();
+        self & mask | other & !mask
+    }
 }
 
 impl Word for u64 {
@@ -52,6 +60,12 @@ impl Word for u64 {
     #[inline(always)]
     fn bits(self) -> u64 {
         self
+    }
+
+    #[inline(always)]
+    fn or_else(self, bit: u32, other: Self) -> Self {
+        let mask = u64::from(bit).wrapping_neg();
+        self & mask | other & !mask
     }
 }
 

@@ -70,7 +70,7 @@ vectorised! {
     /// Takes over the values of the lanes in the mask.
     pub(super) fn blend [W: Word](values: &'a [W], mask: &'a [u32], out: &'a mut [W]) -> () {
         for ((out, value), bit) in out.iter_mut().zip(values).zip(mask) {
-            *out = if *bit != 0 { *value } else { *out };
+            *out = value.or_else(*bit, *out);
         }
     }
 }

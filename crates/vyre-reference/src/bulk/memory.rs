@@ -125,7 +125,7 @@ vectorised! {
                 }
                 (Some(part), Some(mask)) => {
                     for ((word, value), bit) in part.iter_mut().zip(value).zip(mask) {
-                        *word = if *bit != 0 { value.to_le_bytes() } else { *word };
+                        *word = value.or_else(*bit, u32::from_le_bytes(*word)).to_le_bytes();
                     }
                 }
                 (None, mask) => {
