@@ -98,6 +98,7 @@ fn unary_bool(op: UnaryOp, a: u64) -> Option<u64> {
         | UnaryOp::Clz
         | UnaryOp::Ctz
         | UnaryOp::ReverseBits
+        | UnaryOp::SwapBytes
         | UnaryOp::Sign
         | UnaryOp::Sqrt
         | UnaryOp::Floor
@@ -128,6 +129,7 @@ fn unary_int<T: Int>(op: UnaryOp, a: u64) -> Option<u64> {
         UnaryOp::Not => !a,
         UnaryOp::Abs => a.wrapping_abs(),
         UnaryOp::ReverseBits => a.reverse_bits(),
+        UnaryOp::SwapBytes => a.swap_bytes(),
         UnaryOp::Popcount => return Some(a.count_ones().into()),
         UnaryOp::Clz => return Some(a.leading_zeros().into()),
         UnaryOp::Ctz => return Some(a.trailing_zeros().into()),
@@ -175,6 +177,7 @@ fn unary_float<F: Float>(op: UnaryOp, mode: FloatMode, a: u64) -> Option<u64> {
         | UnaryOp::Clz
         | UnaryOp::Ctz
         | UnaryOp::ReverseBits
+        | UnaryOp::SwapBytes
         | UnaryOp::Exp
         | UnaryOp::Exp2
         | UnaryOp::Log
@@ -209,6 +212,7 @@ fn unary_f32(op: UnaryOp, mode: FloatMode, a: u64) -> Option<u64> {
         | UnaryOp::Clz
         | UnaryOp::Ctz
         | UnaryOp::ReverseBits
+        | UnaryOp::SwapBytes
         | UnaryOp::Sign
         | UnaryOp::Sqrt
         | UnaryOp::Floor

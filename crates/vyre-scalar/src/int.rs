@@ -95,6 +95,9 @@ pub trait Int:
     /// The bits in the opposite order.
     #[must_use]
     fn reverse_bits(self) -> Self;
+    /// The bytes in the opposite order.
+    #[must_use]
+    fn swap_bytes(self) -> Self;
 }
 
 /// `x / 0` is `x`; `MIN / -1` wraps to `MIN`.
@@ -175,6 +178,7 @@ macro_rules! int {
                 leading_zeros() -> u32;
                 trailing_zeros() -> u32;
                 reverse_bits() -> Self;
+                swap_bytes() -> Self;
             }
         }
     };

@@ -232,6 +232,7 @@ op_table! {
         Tanh        = 0x18 tanh         CALL, F32 (T) TO_T Pure, "the hyperbolic tangent, correctly rounded";
         Atan        = 0x19 atan         CALL, F32 (T) TO_T Pure, "the arc tangent, correctly rounded";
         Rsqrt       = 0x1A rsqrt        CALL, F32 (T) TO_T Pure, "1 / sqrt(x), rounded once";
+        SwapBytes   = 0x1B swap_bytes   CALL, INT (T) TO_T Pure, "the bytes in the opposite order";
     }
 }
 
