@@ -43,11 +43,7 @@ pub fn workloads(elements: usize) -> Vec<Workload> {
         elements,
     };
     let mut all = vec![
-        plain(
-            "xor",
-            include_str!("../../examples/xor.vyre"),
-            vec![words(elements, hash), words(elements, |i| hash(i ^ 0xFFFF))],
-        ),
+        plain("xor", include_str!("../../examples/xor.vyre"), vec![words(elements, hash), words(elements, |i| hash(i ^ 0xFFFF))]),
         plain("mix", include_str!("../kernels/mix.vyre"), vec![words(elements, hash)]),
         plain(
             "mandelbrot",

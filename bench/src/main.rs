@@ -45,6 +45,12 @@ fn main() {
 }
 
 fn profile(name: &str) {
+    if name == "wire" {
+        let wire = vyre::wire::to_wire(&workloads(256).pop().expect("there are six").program).expect("it is not deep");
+        for _ in 0..2000 {
+            drop(black_box(vyre::wire::from_wire(black_box(&wire)).expect("it decodes")));
+        }
+    }
     for Workload { program, inputs, config, elements, .. } in workloads(1 << 16).into_iter().filter(|work| work.name == name) {
         let inputs: Vec<&[u8]> = inputs.iter().map(Vec::as_slice).collect();
         let sizes: Vec<u64> = inputs.iter().map(|bytes| bytes.len() as u64).collect();
@@ -68,10 +74,10 @@ fn evaluators() {
         let launch = plan(bulk.program(), &sizes, &config).expect("the launches are fine");
         let options = Options { launch: config, fuel: u64::MAX, ..Options::default() };
         let mut out = Vec::new();
-        let [plain, fast] = interleaved([
-            &mut || drop(black_box(run(&program, &inputs, &options).expect("it runs"))),
-            &mut || bulk.run_into(&launch, &inputs, u64::MAX, &mut out).expect("it runs"),
-        ]);
+        let [plain, fast] =
+            interleaved([&mut || drop(black_box(run(&program, &inputs, &options).expect("it runs"))), &mut || {
+                bulk.run_into(&launch, &inputs, u64::MAX, &mut out).expect("it runs")
+            }]);
         assert!(out == run(&program, &inputs, &options).expect("it runs"), "{name}: the evaluators disagree");
         println!(
             "{name:<12} {:>14.1} {:>14.2} {:>8.1}",
@@ -131,7 +137,10 @@ fn programs() {
             }
         },
     ]);
-    println!("\nfirst fingerprint of a program of {count} nodes: {:.2} us with a clone of it (goal <= 10)", nanoseconds(fingerprint, many) / 1000.0);
+    println!(
+        "\nfirst fingerprint of a program of {count} nodes: {:.2} us with a clone of it (goal <= 10)",
+        nanoseconds(fingerprint, many) / 1000.0
+    );
     let rate = wire.len() as f64 * many as f64 / decode.as_secs_f64() / 1e6;
     println!("wire decode: {rate:.0} MB/s on a file of {} bytes (goal >= 100)", wire.len());
 }

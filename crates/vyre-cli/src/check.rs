@@ -1,32 +1,63 @@
-//! `vyre check`: whether programs keep the rules of the language, and what can be said about them without running them.
+//! `vyre check`: whether programs keep the rules of the language, what can be said about them without running them, and, with
+//! `--checked`, what the checked mode of the reference finds in one dispatch.
 
-use crate::{Failure, complain, json, load, print};
-use serde_json::json;
+use crate::launch::{LaunchArgs, quoted};
+use crate::{Failure, complain, json, load, passes, print};
+use serde_json::{Value, json};
+use std::fmt::Write;
 use vyre::Report;
 use vyre::ir::Program;
+use vyre::kernel::Kernel;
+use vyre::reference::Schedule;
+use vyre::reference::checked::{CheckedReport, Effort, Finding, Outcome, check as run_checked};
 use vyre::validate::portable_warnings;
+use vyre::values;
 
-/// Check kernels without running them.
+/// Check kernels, with and without running them.
 ///
 /// Reports every mistake of a program in one run. For a program that keeps the rules it says whether its bytes are proven to be the
-/// same under every schedule.
+/// same under every schedule. With --checked the program is run on the given inputs, under many schedules, and data races, results
+/// that depend on the order of atomics, reads of memory that nobody has written and accesses out of bounds are found.
 #[derive(clap::Args)]
+#[command(after_help = "\
+With --checked the exit status is 1 if there is a race, if the result depends on the order of invocations, or if the kernel traps.
+Inputs and launch are given as to `vyre run`, see `vyre help run`.
+
+Examples:
+  vyre check examples/*.vyre
+  vyre check --checked examples/reduce.vyre --in x=1,2,3,4
+  vyre check --checked examples/xor.vyre --in a=1,2 --in b=3,4 --schedule reverse")]
 pub struct Args {
-    /// Kernels in text form; `-` is standard input
+    /// Kernels in text or wire form; `-` is standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<String>,
     /// Also warn about what the smallest devices in wide use do not offer
     #[arg(long)]
     portable: bool,
+    /// Show the program after each pass that changes it, and which accesses are known to be in bounds
+    #[arg(long, conflicts_with = "checked")]
+    passes: bool,
+    /// Run the kernel in the checked mode of the reference
+    #[arg(long)]
+    checked: bool,
+    /// With --checked: try this schedule beside `forward`, and no others
+    #[arg(long, value_name = "SCHEDULE", requires = "checked")]
+    schedule: Option<Schedule>,
+    #[command(flatten, next_help_heading = "With --checked")]
+    launch: LaunchArgs,
     /// One JSON object per file
     #[arg(long)]
     pub json: bool,
 }
 
 pub fn check(args: &Args) -> Result<(), Failure> {
+    if !args.checked && !args.launch.written().is_empty() {
+        return Err(Failure::Usage("inputs and launch are for --checked".into()));
+    }
     let mut failed = false;
     for path in &args.files {
-        match check_one(path, args) {
+        let result = if args.checked { check_dispatch(path, args) } else { check_one(path, args) };
+        match result {
             Ok(()) => {}
             Err(Failure::Wrong(report)) => {
                 failed = true;
@@ -38,6 +69,7 @@ pub fn check(args: &Args) -> Result<(), Failure> {
                     complain(&report);
                 }
             }
+            Err(Failure::Said) => failed = true,
             Err(other) => return Err(other),
         }
     }
@@ -46,41 +78,180 @@ pub fn check(args: &Args) -> Result<(), Failure> {
 
 fn check_one(path: &str, args: &Args) -> Result<(), Failure> {
     let program = load(path)?;
-    let validated = program.validated().map_err(Clone::clone)?;
-    let warnings = if args.portable { portable_warnings(validated) } else { Vec::new() };
-    let warnings = (!warnings.is_empty()).then(|| Report::about(&program, warnings));
     if args.json {
-        let shown = warnings.as_ref().map_or(Vec::new(), |report| {
-            report.diagnostics.iter().map(|diagnostic| json::one(report, diagnostic)).collect()
-        });
-        let object = json!({
-            "file": path,
-            "errors": [],
-            "warnings": shown,
-            "name": program.name().map(|name| name.as_str()),
-            "workgroup_size": validated.kernel().workgroup_size,
-            "deterministic": validated.determinism().is_proven(),
-            "determinism": validated.determinism().to_string(),
-            "fingerprint": hex(&program.fingerprint()),
-        });
+        let mut object = described(path, &program, args)?;
+        if args.passes {
+            object["passes"] = passes::described(&program)?;
+        }
         print(&format!("{object}\n"));
         return Ok(());
     }
-    if let Some(report) = &warnings {
-        complain(report);
+    print(&format!("{path}: ok, {}\n", summary(&program, args)?));
+    if args.passes {
+        print(&passes::shown(&program)?);
     }
-    print(&format!("{path}: ok, {}\n", summary(&program, &validated.determinism().to_string())));
     Ok(())
 }
 
-fn summary(program: &Program, determinism: &str) -> String {
-    let count = |n: usize, one: &str, many: &str| format!("{n} {}", if n == 1 { one } else { many });
+/// What can be said without running it.
+fn described(path: &str, program: &Program, args: &Args) -> Result<Value, Failure> {
+    let validated = program.validated().map_err(Clone::clone)?;
+    let warnings = if args.portable { portable_warnings(validated) } else { Vec::new() };
+    let report = Report::about(program, warnings);
+    let shown: Vec<Value> = report.diagnostics.iter().map(|diagnostic| json::one(&report, diagnostic)).collect();
+    Ok(json!({
+        "file": path,
+        "errors": [],
+        "warnings": shown,
+        "name": program.name().map(|name| name.as_str()),
+        "workgroup_size": validated.kernel().workgroup_size,
+        "deterministic": validated.determinism().is_proven(),
+        "determinism": validated.determinism().to_string(),
+        "fingerprint": hex(&program.fingerprint()),
+    }))
+}
+
+/// The same in words; warnings go to standard error.
+fn summary(program: &Program, args: &Args) -> Result<String, Failure> {
+    let validated = program.validated().map_err(Clone::clone)?;
+    let warnings = if args.portable { portable_warnings(validated) } else { Vec::new() };
+    if !warnings.is_empty() {
+        complain(&Report::about(program, warnings));
+    }
     let interface = program.interface();
-    format!(
-        "{} -> {}; determinism: {determinism}",
+    Ok(format!(
+        "{} -> {}; determinism: {}",
         count(interface.inputs.len(), "input", "inputs"),
         count(interface.outputs.len(), "output", "outputs"),
-    )
+        validated.determinism()
+    ))
+}
+
+/// One dispatch in the checked mode.
+fn check_dispatch(path: &str, args: &Args) -> Result<(), Failure> {
+    let launched = args.launch.load(path)?;
+    let program = &launched.program;
+    let kernel = launched.kernel()?;
+    let effort = match &args.schedule {
+        Some(schedule) => Effort { schedules: vec![schedule.clone()], executions: 0, ..Effort::default() },
+        None => Effort::default(),
+    };
+    let result = run_checked(program, &launched.inputs(), &launched.options, &effort).map_err(|error| error.report(program))?;
+    let trap = result.outcome.as_ref().err().map(|error| error.report(program));
+    let command = |word: &str, schedule: &Schedule| {
+        let checked = if word == "check" { " --checked" } else { "" };
+        format!("vyre {word} {}{checked}{} --schedule {schedule}", quoted(path), args.launch.written())
+    };
+    if args.json {
+        let mut object = described(path, program, args)?;
+        object["errors"] = trap.as_ref().map_or(json!([]), |report| json::report(report)["errors"].clone());
+        object["checked"] = checked_json(&result, program, kernel, &command);
+        print(&format!("{object}\n"));
+    } else {
+        for finding in &result.findings {
+            complain(&Report::about(program, vec![finding.diagnostic()]));
+            crate::warn(&format!("again: {}\n\n", command("check", &finding.schedule)));
+        }
+        if let Some(report) = &trap {
+            complain(report);
+        }
+        let mut text = format!("{path}: {}; {}\n", conclusion(&result), summary(program, args)?);
+        if let Some(difference) = &result.difference {
+            let _ = writeln!(text, "  {difference}: {}", command("run", &difference.schedule));
+        }
+        if let Some(legal) = result.legal_outcomes.as_ref().filter(|legal| legal.len() > 1) {
+            let _ = writeln!(text, "  {} legal outcomes{}", legal.len(), if legal.len() > SHOWN { ", some of them" } else { "" });
+            for outcome in legal.iter().take(SHOWN) {
+                let _ = writeln!(text, "    {}", outcome_text(outcome, program, kernel));
+            }
+        }
+        print(&text);
+    }
+    if result.holds() && trap.is_none() { Ok(()) } else { Err(Failure::Said) }
+}
+
+/// Legal outcomes that are shown.
+const SHOWN: usize = 8;
+
+fn conclusion(result: &CheckedReport) -> String {
+    let schedules = count(result.schedules_tried as usize, "schedule", "schedules");
+    match &result.gap {
+        _ if !result.holds() => format!("{}, {}", result.verdict, count(result.findings.len(), "finding", "findings")),
+        None => format!("{} under every schedule", result.verdict),
+        Some(gap) => format!("{} under the {schedules} tried ({gap})", result.verdict),
+    }
+}
+
+fn outcome_text(outcome: &Outcome, program: &Program, kernel: &Kernel) -> String {
+    match outcome {
+        Err(error) => error.to_string(),
+        Ok(outputs) => {
+            let shown = program.interface().outputs.iter().zip(outputs).map(|(i, bytes)| {
+                let buffer = &kernel.buffers[*i];
+                let mut values = values::decode(&buffer.element, bytes);
+                if values.len() > 32 {
+                    values.truncate(32);
+                    values.push("…".into());
+                }
+                format!("{}={}", buffer.name, values.join(","))
+            });
+            shown.collect::<Vec<_>>().join(" ")
+        }
+    }
+}
+
+fn checked_json(
+    result: &CheckedReport,
+    program: &Program,
+    kernel: &Kernel,
+    command: &impl Fn(&str, &Schedule) -> String,
+) -> Value {
+    let outputs = |outcome: &Outcome| match outcome {
+        Err(error) => json!({ "trap": error.to_string() }),
+        Ok(outputs) => {
+            let each = program.interface().outputs.iter().zip(outputs);
+            let each = each.map(|(i, bytes)| {
+                let buffer = &kernel.buffers[*i];
+                json!({ "name": buffer.name.as_str(), "values": json::elements(&buffer.element, bytes) })
+            });
+            json!(each.collect::<Vec<_>>())
+        }
+    };
+    json!({
+        "verdict": result.verdict.to_string(),
+        "exhaustive": result.exhaustive(),
+        "gap": result.gap.map(|gap| gap.to_string()),
+        "schedules_tried": result.schedules_tried,
+        "findings": result.findings.iter().map(|finding| finding_json(finding, program, command)).collect::<Vec<_>>(),
+        "difference": result.difference.as_ref().map(|difference| json!({
+            "schedule": difference.schedule.to_string(),
+            "output": difference.element.as_ref().map(|(name, _)| name.as_str()),
+            "element": difference.element.as_ref().map(|(_, element)| element),
+            "forward": difference.forward,
+            "other": difference.other,
+        })),
+        "legal_outcomes": result.legal_outcomes.as_ref().map(|legal| legal.iter().map(outputs).collect::<Vec<_>>()),
+    })
+}
+
+fn finding_json(finding: &Finding, program: &Program, command: &impl Fn(&str, &Schedule) -> String) -> Value {
+    let report = Report::about(program, vec![finding.diagnostic()]);
+    let mut object = json::one(&report, &report.diagnostics[0]);
+    object["buffer"] = json!(finding.buffer.as_str());
+    object["element"] = json!(finding.element);
+    object["count"] = json!(finding.count);
+    object["invocation"] = json!(finding.access.invocation);
+    object["schedule"] = json!(finding.schedule.to_string());
+    object["again"] = json!(command("check", &finding.schedule));
+    if let (Some(other), Some(source)) = (&finding.other, &report.source) {
+        let (line, column) = source.line_column(source.span(vyre::Location::Tree(other.place)).start);
+        object["other"] = json!({ "invocation": other.invocation, "line": line, "column": column });
+    }
+    object
+}
+
+fn count(n: usize, one: &str, many: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { many })
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -7,6 +7,8 @@ mod check;
 mod emit;
 mod fmt;
 mod json;
+mod launch;
+mod passes;
 mod run;
 
 use clap::{Parser, Subcommand};

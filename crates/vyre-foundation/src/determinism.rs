@@ -15,7 +15,8 @@
 //! computes by itself. A trap reports the smallest trapping invocation, so it is the same everywhere too.
 //!
 //! `gid.x` alone differs between invocations only if the dispatch has extent 1 along y and z. [`Determinism::CrossBackend`] is about
-//! such launches: those with one workgroup along every axis that the program's own indices do not involve. [`holds_for`] checks that.
+//! such launches: those with one workgroup along every axis that the program's own indices do not involve;
+//! [`Determinism::holds_for`] checks that.
 
 use crate::ir::{Access, AtomicOp, Axis, BinaryOp, Builtin, Place};
 use crate::kernel::{BufferId, ExprId, ExprKind, Kernel, Stmt, StmtKind, VarId, for_each_stmt};
@@ -139,9 +140,9 @@ fn definitions(kernel: &Kernel) -> Vec<Option<ExprId>> {
     };
     for_each_stmt(&kernel.body, &mut |stmt: &Stmt| match &stmt.kind {
         StmtKind::Let(var, value) | StmtKind::Assign(var, value) => set(*var, Some(*value)),
-        StmtKind::Loop(var, ..)
-        | StmtKind::Atomic { result: Some(var), .. }
-        | StmtKind::Subgroup { result: Some(var), .. } => set(*var, None),
+        StmtKind::Loop(var, ..) | StmtKind::Atomic { result: Some(var), .. } | StmtKind::Subgroup { result: Some(var), .. } => {
+            set(*var, None)
+        }
         StmtKind::Store(..)
         | StmtKind::Atomic { result: None, .. }
         | StmtKind::Subgroup { result: None, .. }
@@ -204,9 +205,7 @@ impl Analysis<'_> {
             }
         }
         match (own, kind) {
-            (Some(_), Some(_)) => {
-                no(touches[0].1, format!("`{}` is accessed both by atomics and without them", buffer.name))
-            }
+            (Some(_), Some(_)) => no(touches[0].1, format!("`{}` is accessed both by atomics and without them", buffer.name)),
             (None, _) => Ok([false; 3]),
             (Some(own), None) => self.flat_axes(own, buffer.access, touches[0].1, &buffer.name),
         }

@@ -4,7 +4,8 @@
 //! program that was built by code has no text, so its [`Report`] brings the printed program along: every mistake can be drawn.
 //! Drawing is in [`crate::text`].
 
-use crate::ir::{Place, Program};
+use crate::ir::{Axis, Place, Program};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use vyre_spec::ErrorCode;
@@ -50,6 +51,8 @@ pub enum Location {
     Program,
     /// The workgroup size.
     Workgroup,
+    /// The workgroup size along one axis; all of it if it says nothing about that axis.
+    WorkgroupAxis(Axis),
     /// The declared subgroup size.
     Subgroup,
     /// The n-th constant.
@@ -165,6 +168,8 @@ pub struct Spans {
     pub program: Span,
     /// The workgroup size.
     pub workgroup: Span,
+    /// Its parts along x, y and z.
+    pub workgroup_axes: [Span; 3],
     /// The declared subgroup size.
     pub subgroup: Span,
     /// The constants.
@@ -177,6 +182,23 @@ pub struct Spans {
     pub results: Vec<(Place, Span)>,
     /// The ops of atomic operations, by their places, in order; those of others are their heads.
     pub operations: Vec<(Place, Span)>,
+}
+
+/// Parts of a program that stand in for others: a mistake was reported there, and nothing more is said about it. Of an expression
+/// that stands in nothing is known, but those below it are as they were written.
+#[derive(Debug, Default)]
+pub(crate) struct StandIns(BTreeSet<Location>);
+
+impl StandIns {
+    /// Notes a part.
+    pub(crate) fn add(&mut self, location: Location) {
+        self.0.insert(location);
+    }
+
+    /// Whether this part stands in for another.
+    pub(crate) fn has(&self, location: Location) -> bool {
+        self.0.contains(&location)
+    }
 }
 
 /// A text and where in it the parts of its program are.
@@ -199,6 +221,7 @@ impl Source {
             Location::Text(span) => Some(span),
             Location::Program => Some(spans.program),
             Location::Workgroup => Some(spans.workgroup),
+            Location::WorkgroupAxis(axis) => Some(spans.workgroup_axes[axis as usize]),
             Location::Subgroup => Some(spans.subgroup),
             Location::Const(n) => spans.consts.get(n as usize).copied(),
             Location::Buffer(n, part) => spans.buffers.get(n as usize).map(|spans| spans[part as usize]),

@@ -20,8 +20,7 @@ impl Interface {
     #[must_use]
     pub fn of(parts: &Parts) -> Interface {
         let list = |wanted: fn(Access) -> bool| {
-            let mut list: Vec<usize> =
-                (0..parts.buffers.len()).filter(|i| wanted(parts.buffers[*i].access)).collect();
+            let mut list: Vec<usize> = (0..parts.buffers.len()).filter(|i| wanted(parts.buffers[*i].access)).collect();
             list.sort_by_key(|i| parts.buffers[*i].binding);
             list
         };

@@ -121,6 +121,24 @@ pub enum ExprKind {
     Extract(ExprId, u8),
 }
 
+impl ExprKind {
+    /// The expressions right below, in source order.
+    #[must_use]
+    pub fn operands(&self) -> Vec<ExprId> {
+        match self {
+            ExprKind::Lit(_) | ExprKind::Var(_) | ExprKind::Builtin(_) | ExprKind::Len(_) => Vec::new(),
+            ExprKind::Load(_, only)
+            | ExprKind::Unary(_, _, only)
+            | ExprKind::Cast(_, _, only)
+            | ExprKind::Bitcast(_, _, only)
+            | ExprKind::Extract(only, _) => vec![*only],
+            ExprKind::Binary(_, _, left, right) => vec![*left, *right],
+            ExprKind::Ternary(_, _, operands) => operands.to_vec(),
+            ExprKind::Vector(components) => components.clone(),
+        }
+    }
+}
+
 /// A statement.
 #[derive(Debug)]
 pub struct Stmt {
@@ -181,6 +199,28 @@ pub enum StmtKind {
     Trap(u32),
     /// A scope; names are resolved, so it only groups.
     Scope(Vec<Stmt>),
+}
+
+impl StmtKind {
+    /// The expressions of this statement, in source order; not those of statements below it.
+    #[must_use]
+    pub fn exprs(&self) -> Vec<ExprId> {
+        match self {
+            StmtKind::Let(_, value) | StmtKind::Assign(_, value) => vec![*value],
+            StmtKind::Store(_, index, value) => vec![*index, *value],
+            StmtKind::Atomic { index, operands, .. } => [*index].into_iter().chain(operands.iter().copied()).collect(),
+            StmtKind::Subgroup { operands, .. } => operands.clone(),
+            StmtKind::If(cond, ..) => vec![*cond],
+            StmtKind::Loop(_, from, to, _) => vec![*from, *to],
+            StmtKind::Break
+            | StmtKind::Continue
+            | StmtKind::Return
+            | StmtKind::Barrier
+            | StmtKind::GridSync
+            | StmtKind::Trap(_)
+            | StmtKind::Scope(_) => Vec::new(),
+        }
+    }
 }
 
 /// What a program makes use of, for capabilities, launch rules and choices of strategy.

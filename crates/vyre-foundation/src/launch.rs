@@ -60,13 +60,10 @@ pub fn plan(program: &Program, input_bytes: &[u64], config: &LaunchConfig) -> Re
     let kernel = program.validated().map_err(Clone::clone)?.kernel();
     let about = |mistakes| Report::about(program, mistakes);
     let (lengths, bytes) = buffer_lengths(program, kernel, input_bytes, config).map_err(about)?;
-    let declared = geometry(kernel, &lengths, config).map_err(|mistake| about(vec![mistake]))?;
+    let declared = geometry(kernel, &lengths, config).map_err(about)?;
     let (workgroup_size, grid) = match config.workgroup_override {
         None => (kernel.workgroup_size, declared),
-        Some(size) => (
-            size,
-            overridden_geometry(kernel, declared, size).map_err(|mistake| about(vec![mistake]))?,
-        ),
+        Some(size) => (size, overridden_geometry(kernel, declared, size).map_err(about)?),
     };
     Ok(Launch { workgroup_size, grid, lengths, bytes })
 }
@@ -98,6 +95,9 @@ pub fn check_inputs(program: &Program, input_bytes: &[u64]) -> Result<(), Report
 pub fn inputs_by_name<'a>(program: &Program, named: &[(&str, &'a [u8])]) -> Result<Vec<&'a [u8]>, Report> {
     let buffers = program.buffers();
     let inputs = &program.interface().inputs;
+    let given = |i: usize| named.iter().find(|(name, _)| buffers[i].name == **name);
+    // A name that is nearly that of an input that is missing is one mistake, not two.
+    let mut missing: Vec<usize> = inputs.iter().copied().filter(|i| given(*i).is_none()).collect();
     let mut mistakes = Vec::new();
     for (n, (name, _)) in named.iter().enumerate() {
         match buffers.iter().position(|decl| decl.name == **name) {
@@ -116,28 +116,26 @@ pub fn inputs_by_name<'a>(program: &Program, named: &[(&str, &'a [u8])]) -> Resu
             Some(_) => {}
             None => {
                 let known: Vec<&str> = inputs.iter().map(|i| buffers[*i].name.as_str()).collect();
-                let diagnostic =
-                    Diagnostic::new(ErrorCode::E0702, format!("the program has no input `{name}`")).found(name);
-                mistakes.push(match (nearest(name, known.iter().copied()), known.as_slice()) {
-                    (Some(close), _) => diagnostic.expected(format!("one of {}", known.join(", "))).help(format!("did you mean `{close}`?")),
+                let meant = nearest(name, missing.iter().map(|i| buffers[*i].name.as_str()));
+                let diagnostic = Diagnostic::new(ErrorCode::E0702, format!("the program has no input `{name}`")).found(name);
+                mistakes.push(match (meant, known.as_slice()) {
+                    (Some(close), _) => {
+                        diagnostic.expected(format!("one of {}", known.join(", "))).help(format!("did you mean `{close}`?"))
+                    }
                     (None, []) => diagnostic.help("it takes no inputs"),
                     (None, known) => diagnostic.expected(format!("one of {}", known.join(", "))),
                 });
+                missing.retain(|i| meant.is_none_or(|meant| buffers[*i].name != *meant));
             }
         }
     }
-    let mut ordered = Vec::new();
-    for i in inputs {
+    mistakes.extend(missing.iter().map(|i| {
         let decl = &buffers[*i];
-        match named.iter().find(|(name, _)| decl.name == **name) {
-            Some((_, bytes)) => ordered.push(*bytes),
-            None => mistakes.push(
-                Diagnostic::new(ErrorCode::E0701, format!("the input `{}` is missing", decl.name))
-                    .at(Location::Buffer(*i as u32, BufferPart::Whole))
-                    .expected(format!("bytes for a {} buffer of {}", decl.access, decl.element)),
-            ),
-        }
-    }
+        Diagnostic::new(ErrorCode::E0701, format!("the input `{}` is missing", decl.name))
+            .at(Location::Buffer(*i as u32, BufferPart::Whole))
+            .expected(format!("bytes for a {} buffer of {}", decl.access, decl.element))
+    }));
+    let ordered = inputs.iter().filter_map(|i| given(*i)).map(|(_, bytes)| *bytes).collect();
     if mistakes.is_empty() { Ok(ordered) } else { Err(Report::about(program, mistakes)) }
 }
 
@@ -155,16 +153,12 @@ fn buffer_lengths(
     if inputs.len() != input_bytes.len() {
         let names: Vec<&str> = inputs.iter().map(|i| kernel.buffers[*i].name.as_str()).collect();
         return Err(vec![
-            Diagnostic::new(
-                ErrorCode::E0701,
-                format!("the program takes {} inputs, found {}", inputs.len(), input_bytes.len()),
-            )
-            .expected(format!("{} inputs in the order of their bindings: {}", inputs.len(), names.join(", ")))
-            .found(input_bytes.len()),
+            Diagnostic::new(ErrorCode::E0701, format!("the program takes {} inputs, found {}", inputs.len(), input_bytes.len()))
+                .expected(format!("{} inputs in the order of their bindings: {}", inputs.len(), names.join(", ")))
+                .found(input_bytes.len()),
         ]);
     }
-    let mut mistakes: Vec<Diagnostic> =
-        config.output_counts.keys().filter_map(|name| useless_count(kernel, name)).collect();
+    let mut mistakes: Vec<Diagnostic> = config.output_counts.keys().filter_map(|name| useless_count(kernel, name)).collect();
     let given: BTreeMap<usize, u64> = inputs.iter().copied().zip(input_bytes.iter().copied()).collect();
     let longest = inputs
         .iter()
@@ -191,15 +185,12 @@ fn buffer_lengths(
                 let length = count.or(asked).or(longest);
                 if length.is_none() {
                     mistakes.push(
-                        Diagnostic::new(
-                            ErrorCode::E0705,
-                            format!("the length of the output `{}` is not known", buffer.name),
-                        )
-                        .at(location)
-                        .help(format!(
-                            "say it in the launch (`--len {}=N`), or in the program: `{}[N]`",
-                            buffer.name, buffer.element
-                        )),
+                        Diagnostic::new(ErrorCode::E0705, format!("the length of the output `{}` is not known", buffer.name))
+                            .at(location)
+                            .help(format!(
+                                "say it in the launch (`--len {}=N`), or in the program: `{}[N]`",
+                                buffer.name, buffer.element
+                            )),
                     );
                 }
                 (length, length.and_then(|length| byte_length(&buffer.element, length)).unwrap_or(0))
@@ -241,8 +232,7 @@ fn useless_count(kernel: &Kernel, name: &str) -> Option<Diagnostic> {
     if open.contains(&name) {
         return None;
     }
-    let diagnostic =
-        Diagnostic::new(ErrorCode::E0702, format!("`{name}` is no output that can be given a length")).found(name);
+    let diagnostic = Diagnostic::new(ErrorCode::E0702, format!("`{name}` is no output that can be given a length")).found(name);
     Some(match open.as_slice() {
         [] => diagnostic.help("every output of this program declares its count"),
         open => diagnostic.expected(format!("one of {}", open.join(", "))),
@@ -264,25 +254,22 @@ fn wrong_length(buffer: &Buffer, count: u32, size: u64, i: u32) -> Diagnostic {
 /// Workgroups along x, y and z for the declared workgroup size.
 ///
 /// Without a grid, a 1-D program gets as many workgroups as cover the longest storage buffer it can write.
-fn geometry(kernel: &Kernel, lengths: &[u32], config: &LaunchConfig) -> Result<[u32; 3], Diagnostic> {
+fn geometry(kernel: &Kernel, lengths: &[u32], config: &LaunchConfig) -> Result<[u32; 3], Vec<Diagnostic>> {
     let size = kernel.workgroup_size;
     let grid = match config.grid {
         Some(grid) if grid.contains(&0) => {
-            return Err(Diagnostic::new(
-                ErrorCode::E0707,
-                format!("a grid of {} x {} x {} workgroups has none", grid[0], grid[1], grid[2]),
-            )
-            .expected("at least 1 workgroup along every axis")
-            .found(0));
+            let message = format!("a grid of {} x {} x {} workgroups has none", grid[0], grid[1], grid[2]);
+            let mistake = Diagnostic::new(ErrorCode::E0707, message);
+            return Err(vec![mistake.expected("at least 1 workgroup along every axis").found(0)]);
         }
         Some(grid) => grid,
         None if size[1] != 1 || size[2] != 1 => {
-            return Err(Diagnostic::new(
+            let mistake = Diagnostic::new(
                 ErrorCode::E0706,
                 "the workgroup has more than one dimension, so the grid cannot be worked out from the buffers",
-            )
-            .at(Location::Workgroup)
-            .help("say how many workgroups to run along x, y and z (`--grid 4,4,1`)"));
+            );
+            let help = "say how many workgroups to run along x, y and z (`--grid 4,4,1`)";
+            return Err(vec![mistake.at(Location::Workgroup).help(help)]);
         }
         None => {
             let writable = kernel.buffers.iter().zip(lengths).filter(|(buffer, _)| buffer.access.is_output());
@@ -293,12 +280,11 @@ fn geometry(kernel: &Kernel, lengths: &[u32], config: &LaunchConfig) -> Result<[
     let axes = grid.iter().zip(size).map(|(groups, size)| u64::from(*groups) * u64::from(size));
     let total = axes.clone().try_fold(1u64, |total, extent| total.checked_mul(extent));
     if axes.clone().any(|extent| extent > u64::from(u32::MAX)) || total.is_none_or(|total| total > u64::from(u32::MAX)) {
-        return Err(Diagnostic::new(
-            ErrorCode::E0708,
-            format!("a grid of {} x {} x {} workgroups has too many invocations", grid[0], grid[1], grid[2]),
-        )
-        .expected(format!("at most {} invocations", u32::MAX))
-        .found(total.map_or("more than 18446744073709551615".to_string(), |total| total.to_string())));
+        let message = format!("a grid of {} x {} x {} workgroups has too many invocations", grid[0], grid[1], grid[2]);
+        let mistake = Diagnostic::new(ErrorCode::E0708, message)
+            .expected(format!("at most {} invocations", u32::MAX))
+            .found(total.map_or("more than 18446744073709551615".to_string(), |total| total.to_string()));
+        return Err(vec![mistake]);
     }
     Ok(grid)
 }
@@ -307,7 +293,7 @@ fn geometry(kernel: &Kernel, lengths: &[u32], config: &LaunchConfig) -> Result<[
 ///
 /// Allowed only where the program cannot tell: no workgroup memory, no barrier, no subgroup operation, no local or workgroup id or
 /// count; and only where the new size divides the invocations along each axis.
-pub fn overridden_geometry(kernel: &Kernel, grid: [u32; 3], size: [u32; 3]) -> Result<[u32; 3], Diagnostic> {
+pub fn overridden_geometry(kernel: &Kernel, grid: [u32; 3], size: [u32; 3]) -> Result<[u32; 3], Vec<Diagnostic>> {
     let refuse = |message: String| Diagnostic::new(ErrorCode::E0711, message).at(Location::Workgroup);
     let uses = kernel.uses;
     let reasons = [
@@ -317,23 +303,23 @@ pub fn overridden_geometry(kernel: &Kernel, grid: [u32; 3], size: [u32; 3]) -> R
         (uses.group_shape, "it reads local or workgroup ids or counts"),
     ];
     if let Some((_, reason)) = reasons.iter().find(|(applies, _)| *applies) {
-        return Err(refuse(format!("the workgroup size cannot be overridden: {reason}")));
+        return Err(vec![refuse(format!("the workgroup size cannot be overridden: {reason}"))]);
     }
     let total = size.iter().try_fold(1u32, |total, extent| total.checked_mul(*extent));
     if !total.is_some_and(|total| (1..=MAX_WORKGROUP_INVOCATIONS).contains(&total)) {
-        return Err(refuse(format!("a workgroup of {} x {} x {} invocations is not possible", size[0], size[1], size[2]))
-            .expected(format!("1 to {MAX_WORKGROUP_INVOCATIONS} invocations")));
+        let mistake = refuse(format!("a workgroup of {} x {} x {} invocations is not possible", size[0], size[1], size[2]));
+        return Err(vec![mistake.expected(format!("1 to {MAX_WORKGROUP_INVOCATIONS} invocations"))]);
     }
     let mut overridden = [0; 3];
     for axis in 0..3 {
         let invocations = u64::from(grid[axis]) * u64::from(kernel.workgroup_size[axis]);
         if !invocations.is_multiple_of(u64::from(size[axis])) {
-            return Err(refuse(format!(
+            let mistake = refuse(format!(
                 "a workgroup size of {} does not divide the {invocations} invocations along {}",
                 size[axis],
                 ["x", "y", "z"][axis]
-            ))
-            .expected("a size that keeps the total of invocations"));
+            ));
+            return Err(vec![mistake.expected("a size that keeps the total of invocations")]);
         }
         overridden[axis] = (invocations / u64::from(size[axis])) as u32;
     }

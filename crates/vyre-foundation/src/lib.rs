@@ -8,6 +8,7 @@
 //! - [`wire`]: programs as bytes.
 //! - [`values`]: elements of buffers as people write them.
 //! - [`determinism`]: whether a program's bytes are the same under every schedule.
+//! - [`passes`]: the same bytes with less work, and which accesses are in bounds.
 
 pub mod determinism;
 pub mod diagnostic;
@@ -16,6 +17,7 @@ pub mod ir;
 pub mod kernel;
 pub mod launch;
 pub mod memory_model;
+pub mod passes;
 pub mod specialize;
 pub mod text;
 pub mod validate;

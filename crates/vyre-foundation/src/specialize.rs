@@ -48,9 +48,7 @@ impl SpecValue {
     pub fn parse_same_kind(&self, text: &str) -> Option<SpecValue> {
         match self {
             SpecValue::U32(_) => crate::text::parse_value(Scalar::U32, text).map(|bits| SpecValue::U32(bits as u32)),
-            SpecValue::I32(_) => {
-                crate::text::parse_value(Scalar::I32, text).map(|bits| SpecValue::I32(bits as u32 as i32))
-            }
+            SpecValue::I32(_) => crate::text::parse_value(Scalar::I32, text).map(|bits| SpecValue::I32(bits as u32 as i32)),
             SpecValue::F32(_) => {
                 crate::text::parse_value(Scalar::F32, text).map(|bits| SpecValue::F32(f32::from_bits(bits as u32)))
             }
@@ -77,10 +75,7 @@ impl fmt::Display for SpecValue {
 ///
 /// A value for a name that is no constant, or of another type than the constant, is an error, as is a type that does not load as
 /// the default does.
-pub fn specialize<'a>(
-    program: &Program,
-    values: impl IntoIterator<Item = (&'a str, &'a SpecValue)>,
-) -> Result<Program, Report> {
+pub fn specialize<'a>(program: &Program, values: impl IntoIterator<Item = (&'a str, &'a SpecValue)>) -> Result<Program, Report> {
     let parts = program.parts();
     let mut given: BTreeMap<&str, &SpecValue> = BTreeMap::new();
     let mut mistakes = Vec::new();

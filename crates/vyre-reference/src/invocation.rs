@@ -1,6 +1,7 @@
 //! One invocation: its variables, where it stands in the program, and how it takes steps.
 
-use crate::plain::{Memory, Shape};
+use crate::dispatch::{Memory, Shape};
+use crate::observe::{self, Access, AtomicAccess, How, Observer};
 use vyre_foundation::ir::{Axis, Builtin, Place};
 use vyre_foundation::kernel::{BufferId, ExprId, ExprKind, Kernel, Stmt, StmtKind, VarId};
 use vyre_scalar::Value;
@@ -79,16 +80,18 @@ impl<'k> Invocation<'k> {
         kernel: &'k Kernel,
         shape: &Shape,
         memory: &mut Memory<'_>,
+        observer: &mut impl Observer,
         fuel: &mut u64,
     ) -> Result<(), FuelExhausted> {
         while self.status == Status::Ready {
             *fuel = fuel.checked_sub(1).ok_or(FuelExhausted)?;
-            self.step(kernel, shape, memory);
+            self.step(kernel, shape, memory, observer);
         }
         Ok(())
     }
 
-    fn step(&mut self, kernel: &'k Kernel, shape: &Shape, memory: &mut Memory<'_>) {
+    /// Takes one step: a statement, the end of a body, or the end of the program.
+    pub fn step(&mut self, kernel: &'k Kernel, shape: &Shape, memory: &mut Memory<'_>, observer: &mut impl Observer) {
         let Some(frame) = self.frames.last_mut() else {
             self.status = Status::Retired;
             return;
@@ -98,7 +101,7 @@ impl<'k> Invocation<'k> {
             return;
         };
         frame.next += 1;
-        let eval = Eval { kernel, shape, memory, invocation: self };
+        let mut eval = Eval { kernel, shape, memory, invocation: self, observer };
         match &stmt.kind {
             StmtKind::Let(var, value) | StmtKind::Assign(var, value) => {
                 let value = eval.value(*value);
@@ -106,9 +109,14 @@ impl<'k> Invocation<'k> {
             }
             StmtKind::Store(buffer, index, value) => {
                 let (index, value) = (eval.scalar(*index) as u32, eval.value(*value));
+                let access = Access { place: stmt.place, buffer: *buffer, element: index };
                 if index < shape.lengths[buffer.index()] {
                     let element = &kernel.buffer(*buffer).element;
+                    let held = || vyre_scalar::memory::load(element, kernel.floats, memory.bytes(*buffer), index);
+                    observer.store(access, || held() == value);
                     vyre_scalar::memory::store(element, kernel.floats, memory.bytes_mut(*buffer), index, value);
+                } else {
+                    observer.out_of_bounds(access, How::Store);
                 }
             }
             StmtKind::Atomic { result, op, buffer, index, operands } => {
@@ -118,15 +126,20 @@ impl<'k> Invocation<'k> {
                     *value = eval.scalar(*operand);
                 }
                 let element = &kernel.buffer(*buffer).element;
+                let access = Access { place: stmt.place, buffer: *buffer, element: index };
                 let mut old = 0;
                 if index < shape.lengths[buffer.index()]
                     && let ValueType::Scalar(ty) = kernel.buffer(*buffer).value
                 {
                     let bytes = memory.bytes_mut(*buffer);
                     old = vyre_scalar::memory::load(element, kernel.floats, bytes, index).scalar();
-                    if let Some(new) = vyre_scalar::atomic(*op, ty, old, &values[..operands.len()]) {
+                    let new = vyre_scalar::atomic(*op, ty, old, &values[..operands.len()]);
+                    observer.atomic(access, AtomicAccess { op: *op, result: *result, old, new: new.unwrap_or(old) });
+                    if let Some(new) = new {
                         vyre_scalar::memory::store(element, kernel.floats, bytes, index, new.into());
                     }
+                } else {
+                    observer.out_of_bounds(access, observe::how(*op));
                 }
                 if let Some(var) = result {
                     self.vars[var.index()] = old.into();
@@ -189,27 +202,41 @@ impl<'k> Invocation<'k> {
         frame.body.get(frame.next.checked_sub(1)?)
     }
 
+    /// The statement that its next step executes, if that is an atomic.
+    pub fn atomic_ahead(&self) -> Option<&'k Stmt> {
+        let frame = self.frames.last()?;
+        frame.body.get(frame.next).filter(|stmt| matches!(stmt.kind, StmtKind::Atomic { .. }))
+    }
+
     /// The value of an expression here and now.
-    pub fn eval(&self, kernel: &'k Kernel, shape: &Shape, memory: &Memory<'_>, expr: ExprId) -> Value {
-        Eval { kernel, shape, memory, invocation: self }.value(expr)
+    pub fn eval(
+        &self,
+        kernel: &'k Kernel,
+        shape: &Shape,
+        memory: &Memory<'_>,
+        observer: &mut impl Observer,
+        expr: ExprId,
+    ) -> Value {
+        Eval { kernel, shape, memory, invocation: self, observer }.value(expr)
     }
 }
 
-/// Expressions read and never write, so a shared view of everything is enough.
-struct Eval<'a, 'k, 'm> {
+/// Expressions read and never write, so a shared view of everything but the observer is enough.
+struct Eval<'a, 'k, 'm, O> {
     kernel: &'k Kernel,
     shape: &'a Shape,
     memory: &'a Memory<'m>,
     invocation: &'a Invocation<'k>,
+    observer: &'a mut O,
 }
 
-impl Eval<'_, '_, '_> {
+impl<O: Observer> Eval<'_, '_, '_, O> {
     /// The value of an expression of any type.
-    fn value(&self, id: ExprId) -> Value {
+    fn value(&mut self, id: ExprId) -> Value {
         let expr = self.kernel.expr(id);
         match &expr.kind {
             ExprKind::Var(var) => self.invocation.vars[var.index()],
-            ExprKind::Load(buffer, index) => self.load(*buffer, *index),
+            ExprKind::Load(buffer, index) => self.load(expr.place, *buffer, *index),
             ExprKind::Vector(components) => {
                 let mut value = Value::default();
                 for (slot, component) in value.0.iter_mut().zip(components) {
@@ -230,14 +257,15 @@ impl Eval<'_, '_, '_> {
     }
 
     /// The bits of a scalar expression.
-    fn scalar(&self, id: ExprId) -> u64 {
+    fn scalar(&mut self, id: ExprId) -> u64 {
         let mode = self.kernel.floats;
-        match &self.kernel.expr(id).kind {
+        let expr = self.kernel.expr(id);
+        match &expr.kind {
             ExprKind::Lit(bits) => *bits,
             ExprKind::Var(var) => self.invocation.vars[var.index()].scalar(),
             ExprKind::Builtin(builtin) => u64::from(self.builtin(*builtin)),
             ExprKind::Len(buffer) => u64::from(self.shape.lengths[buffer.index()]),
-            ExprKind::Load(buffer, index) => self.load(*buffer, *index).scalar(),
+            ExprKind::Load(buffer, index) => self.load(expr.place, *buffer, *index).scalar(),
             ExprKind::Unary(op, ty, a) => vyre_scalar::unary(*op, *ty, mode, self.scalar(*a)),
             ExprKind::Binary(op, ty, a, b) => vyre_scalar::binary(*op, *ty, mode, self.scalar(*a), self.scalar(*b)),
             ExprKind::Ternary(op, ty, [a, b, c]) => {
@@ -250,11 +278,14 @@ impl Eval<'_, '_, '_> {
         }
     }
 
-    fn load(&self, buffer: BufferId, index: ExprId) -> Value {
+    fn load(&mut self, place: Place, buffer: BufferId, index: ExprId) -> Value {
         let index = self.scalar(index) as u32;
+        let access = Access { place, buffer, element: index };
         if index >= self.shape.lengths[buffer.index()] {
+            self.observer.out_of_bounds(access, How::Load);
             return Value::default();
         }
+        self.observer.load(access);
         let element = &self.kernel.buffer(buffer).element;
         vyre_scalar::memory::load(element, self.kernel.floats, self.memory.bytes(buffer), index)
     }

@@ -1,7 +1,7 @@
 //! Subgroup operations: all lanes have brought their operands, each gets its result.
 
 use vyre_scalar::{identity, reduce};
-use vyre_spec::{FloatMode, Scalar, SubgroupOp, SubgroupShape};
+use vyre_spec::{FloatMode, Scalar, ShuffleFrom, SubgroupOp, SubgroupShape, Vote};
 
 /// The operands of one lane; `None` if it is retired.
 pub(crate) type Lane = Option<[u64; 2]>;
@@ -10,8 +10,8 @@ pub(crate) type Lane = Option<[u64; 2]>;
 pub(crate) fn result(op: SubgroupOp, ty: Scalar, mode: FloatMode, lanes: &[Lane], own: usize) -> u64 {
     let first = |lane: &Lane| lane.map(|operands| operands[0]);
     match op.shape() {
-        SubgroupShape::Vote => vote(op, lanes),
-        SubgroupShape::Shuffle => shuffle(op, lanes, own),
+        SubgroupShape::Vote(vote) => count_votes(vote, lanes),
+        SubgroupShape::Shuffle(from) => shuffle(from, lanes, own),
         SubgroupShape::Reduce(with) => fold(with, ty, mode, lanes.iter().map(first)),
         SubgroupShape::Inclusive(with) => fold(with, ty, mode, lanes[..=own].iter().map(first)),
         SubgroupShape::Exclusive(with) => fold(with, ty, mode, lanes[..own].iter().map(first)),
@@ -24,7 +24,7 @@ fn fold(op: vyre_spec::ReduceOp, ty: Scalar, mode: FloatMode, values: impl Itera
     values.fold(start, |sum, value| reduce(op, ty, mode, sum, value.unwrap_or(start)))
 }
 
-fn vote(op: SubgroupOp, lanes: &[Lane]) -> u64 {
+fn count_votes(vote: Vote, lanes: &[Lane]) -> u64 {
     let mut ballot = 0;
     let mut present = 0;
     for (n, lane) in lanes.iter().enumerate() {
@@ -33,24 +33,22 @@ fn vote(op: SubgroupOp, lanes: &[Lane]) -> u64 {
             ballot |= u64::from(*value != 0) << n;
         }
     }
-    match op {
-        SubgroupOp::Ballot => ballot,
-        SubgroupOp::Any => u64::from(ballot != 0),
-        SubgroupOp::All => u64::from(ballot == present),
-        _ => unreachable!("{op} is no vote"),
+    match vote {
+        Vote::Ballot => ballot,
+        Vote::Any => u64::from(ballot != 0),
+        Vote::All => u64::from(ballot == present),
     }
 }
 
 /// A lane outside the subgroup gives the own value, a retired one 0.
-fn shuffle(op: SubgroupOp, lanes: &[Lane], own: usize) -> u64 {
+fn shuffle(from: ShuffleFrom, lanes: &[Lane], own: usize) -> u64 {
     let [value, operand] = lanes[own].expect("the own lane is not retired");
-    let (lane, operand) = (own as u64, operand);
-    let source = match op {
-        SubgroupOp::Broadcast | SubgroupOp::Shuffle => Some(operand),
-        SubgroupOp::ShuffleXor => Some(lane ^ operand),
-        SubgroupOp::ShuffleUp => lane.checked_sub(operand),
-        SubgroupOp::ShuffleDown => Some(lane + operand),
-        _ => unreachable!("{op} is no shuffle"),
+    let lane = own as u64;
+    let source = match from {
+        ShuffleFrom::Named => Some(operand),
+        ShuffleFrom::Xor => Some(lane ^ operand),
+        ShuffleFrom::Up => lane.checked_sub(operand),
+        ShuffleFrom::Down => Some(lane + operand),
     };
     match source.and_then(|source| lanes.get(usize::try_from(source).ok()?)) {
         Some(Some([theirs, _])) => *theirs,

@@ -150,7 +150,10 @@ impl DataType {
     /// The type with this tag, if it has no parameters.
     #[must_use]
     pub fn plain_from_tag(tag: u32) -> Option<DataType> {
-        DataType::KERNEL_SCALARS.into_iter().chain(DataType::OTHER_PLAIN).find(|ty| ty.tag() == tag)
+        // Statics: a constant would be made and dropped for every look.
+        static KERNEL_SCALARS: [DataType; 18] = DataType::KERNEL_SCALARS;
+        static OTHER_PLAIN: [DataType; 4] = DataType::OTHER_PLAIN;
+        KERNEL_SCALARS.iter().chain(&OTHER_PLAIN).find(|ty| ty.tag() == tag).cloned()
     }
 
     /// `count` components of `element`.

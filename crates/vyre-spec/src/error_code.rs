@@ -124,6 +124,10 @@ error_codes! {
     E0715 "a buffer is given twice";
     // Findings about programs that are right.
     W0401 "above what the smallest devices offer";
+    W0501 "a data race";
+    W0502 "the result depends on the order of atomics";
+    W0503 "a read of memory that nobody has written";
+    W0504 "an access out of bounds";
 }
 
 impl ErrorCode {

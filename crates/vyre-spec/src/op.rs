@@ -353,13 +353,37 @@ pub enum ReduceOp {
     Xor,
 }
 
+/// What a vote says about the lanes' booleans.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Vote {
+    /// All of them, as bits.
+    Ballot,
+    /// Whether one is true.
+    Any,
+    /// Whether all are.
+    All,
+}
+
+/// Which lane a shuffle reads from.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ShuffleFrom {
+    /// The one that the second operand names.
+    Named,
+    /// The own number exclusive-or the second operand.
+    Xor,
+    /// The own number less the second operand.
+    Up,
+    /// The own number plus the second operand.
+    Down,
+}
+
 /// What a subgroup op does with the lanes' operands.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum SubgroupShape {
     /// Collects booleans.
-    Vote,
+    Vote(Vote),
     /// Moves values between lanes.
-    Shuffle,
+    Shuffle(ShuffleFrom),
     /// One result from all lanes.
     Reduce(ReduceOp),
     /// Each lane's result from the lanes up to and including it.
@@ -374,12 +398,13 @@ impl SubgroupOp {
     pub const fn shape(self) -> SubgroupShape {
         use SubgroupShape::{Exclusive, Inclusive, Reduce};
         match self {
-            SubgroupOp::Ballot | SubgroupOp::Any | SubgroupOp::All => SubgroupShape::Vote,
-            SubgroupOp::Broadcast
-            | SubgroupOp::Shuffle
-            | SubgroupOp::ShuffleXor
-            | SubgroupOp::ShuffleUp
-            | SubgroupOp::ShuffleDown => SubgroupShape::Shuffle,
+            SubgroupOp::Ballot => SubgroupShape::Vote(Vote::Ballot),
+            SubgroupOp::Any => SubgroupShape::Vote(Vote::Any),
+            SubgroupOp::All => SubgroupShape::Vote(Vote::All),
+            SubgroupOp::Broadcast | SubgroupOp::Shuffle => SubgroupShape::Shuffle(ShuffleFrom::Named),
+            SubgroupOp::ShuffleXor => SubgroupShape::Shuffle(ShuffleFrom::Xor),
+            SubgroupOp::ShuffleUp => SubgroupShape::Shuffle(ShuffleFrom::Up),
+            SubgroupOp::ShuffleDown => SubgroupShape::Shuffle(ShuffleFrom::Down),
             SubgroupOp::Add => Reduce(ReduceOp::Add),
             SubgroupOp::Mul => Reduce(ReduceOp::Mul),
             SubgroupOp::Min => Reduce(ReduceOp::Min),

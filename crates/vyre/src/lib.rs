@@ -33,8 +33,10 @@
 //! assert_eq!(vyre::text::parse("xor.vyre", &text).unwrap(), program);
 //! ```
 
-pub use vyre_foundation::{determinism, diagnostic, interface, ir, kernel, launch, memory_model, specialize, text, validate, values, wire};
 pub use vyre_foundation::{Diagnostic, Location, Report};
+pub use vyre_foundation::{
+    determinism, diagnostic, interface, ir, kernel, launch, memory_model, passes, specialize, text, validate, values, wire,
+};
 pub use vyre_reference as reference;
 pub use vyre_scalar as scalar;
 pub use vyre_spec as spec;

@@ -145,10 +145,8 @@ fn links_in_the_pages_lead_to_files() {
 #[test]
 fn every_row_of_the_semantics_page_names_its_checks() {
     let page = read("docs/semantics.md");
-    let rows: Vec<&str> = page
-        .lines()
-        .filter(|line| line.starts_with("| ") && !line.starts_with("| case") && !line.starts_with("|---"))
-        .collect();
+    let rows: Vec<&str> =
+        page.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| case") && !line.starts_with("|---")).collect();
     assert!(rows.len() >= 30, "the table has {} rows", rows.len());
     for row in rows {
         assert!(row.contains("](../checks/"), "no check file in the row: {row}");

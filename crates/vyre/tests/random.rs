@@ -7,7 +7,7 @@ mod generate;
 use generate::{Generator, Rng};
 use vyre::ir::{Access, Element, Program};
 use vyre::launch::LaunchConfig;
-use vyre::reference::{Options, Order, RunError, run};
+use vyre::reference::{Options, RunError, Schedule, run};
 
 fn how_many() -> u64 {
     std::env::var("VYRE_RANDOM_PROGRAMS").ok().and_then(|text| text.parse().ok()).unwrap_or(100_000)
@@ -83,7 +83,7 @@ fn one_program(seed: u64, tally: &mut Tally) {
     let grid = options.launch.grid.expect("set above");
     if program.determinism().expect("it is valid").holds_for(grid) {
         tally.proven += 1;
-        options.order = Order::Reverse;
+        options.schedule = Schedule::Reverse;
         let bulk = vyre::reference::bulk::run(&program, &borrowed, &options);
         assert!(bulk == forward, "seed {seed}: the bulk evaluator differs\n{printed}\n{forward:?}\n{bulk:?}");
         let reverse = run(&program, &borrowed, &options);

@@ -25,7 +25,7 @@ fn refused_or_equal(bytes: &[u8], what: &str) -> bool {
 /// Puts the right checksum behind changed bytes, so that decoding goes on to what they mean.
 fn reseal(bytes: &mut [u8]) {
     let head = bytes.len() - 32;
-    let hash = *blake3::hash(&bytes[..head]).as_bytes();
+    let hash = vyre::wire::checksum(&bytes[..head]);
     bytes[head..].copy_from_slice(&hash);
 }
 

@@ -21,8 +21,7 @@ pub enum Access {
 
 impl Access {
     /// Every access mode.
-    pub const ALL: [Access; 5] =
-        [Access::Read, Access::ReadWrite, Access::Output, Access::Uniform, Access::Workgroup];
+    pub const ALL: [Access; 5] = [Access::Read, Access::ReadWrite, Access::Output, Access::Uniform, Access::Workgroup];
 
     /// Its spelling in the text form.
     #[must_use]

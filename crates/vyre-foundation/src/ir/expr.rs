@@ -203,15 +203,11 @@ impl Expr {
             Expr::Load { buffer, index } => Expr::Load { buffer: buffer.clone(), index: child(index) },
             Expr::Unary { op, operand } => Expr::Unary { op: *op, operand: child(operand) },
             Expr::Binary { op, left, right } => Expr::Binary { op: *op, left: child(left), right: child(right) },
-            Expr::Ternary { op, operands: [a, b, c] } => {
-                Expr::Ternary { op: *op, operands: [child(a), child(b), child(c)] }
-            }
+            Expr::Ternary { op, operands: [a, b, c] } => Expr::Ternary { op: *op, operands: [child(a), child(b), child(c)] },
             Expr::Cast { to, value } => Expr::Cast { to: *to, value: child(value) },
             Expr::Bitcast { to, value } => Expr::Bitcast { to: *to, value: child(value) },
             Expr::Vector { components } => Expr::Vector { components: components.iter().map(child).collect() },
-            Expr::Extract { vector, component } => {
-                Expr::Extract { vector: child(vector), component: *component }
-            }
+            Expr::Extract { vector, component } => Expr::Extract { vector: child(vector), component: *component },
         }
     }
 }

@@ -260,18 +260,14 @@ impl Node {
     }
 
     /// The same statement over empty bodies.
-    pub(super) fn without_bodies(&self) -> Node {
+    pub(crate) fn without_bodies(&self) -> Node {
         match self {
-            Node::If { cond, .. } => {
-                Node::If { cond: cond.clone(), then: Body::default(), otherwise: Body::default() }
-            }
+            Node::If { cond, .. } => Node::If { cond: cond.clone(), then: Body::default(), otherwise: Body::default() },
             Node::Loop { var, from, to, .. } => {
                 Node::Loop { var: var.clone(), from: from.clone(), to: to.clone(), body: Body::default() }
             }
             Node::Block(_) => Node::Block(Body::default()),
-            Node::Region { generator, .. } => {
-                Node::Region { generator: generator.clone(), body: Body::default() }
-            }
+            Node::Region { generator, .. } => Node::Region { generator: generator.clone(), body: Body::default() },
             Node::Let { .. }
             | Node::Assign { .. }
             | Node::Store { .. }
@@ -365,13 +361,7 @@ impl Node {
 
     /// `let result = atomic.op(buffer, index, operands…)`
     #[must_use]
-    pub fn let_atomic(
-        result: impl Into<Name>,
-        op: AtomicOp,
-        buffer: impl Into<Name>,
-        index: Expr,
-        operands: Vec<Expr>,
-    ) -> Node {
+    pub fn let_atomic(result: impl Into<Name>, op: AtomicOp, buffer: impl Into<Name>, index: Expr, operands: Vec<Expr>) -> Node {
         Node::Atomic { result: Some(result.into()), op, buffer: buffer.into(), index, operands }
     }
 

@@ -205,9 +205,6 @@ mod tests {
                 Item::Expr(expr) => format!("{depth} {expr}"),
             })
             .collect();
-        assert_eq!(
-            seen,
-            ["1 if", "2 a < 1u", "3 a", "3 1u", "2 x[2u] = 3u", "3 2u", "3 3u", "2 return"]
-        );
+        assert_eq!(seen, ["1 if", "2 a < 1u", "3 a", "3 1u", "2 x[2u] = 3u", "3 2u", "3 3u", "2 return"]);
     }
 }

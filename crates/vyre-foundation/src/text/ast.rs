@@ -2,7 +2,7 @@
 //!
 //! Declarations have their final form already. Statements and expressions mirror the IR; parentheses leave a trace in the spans only.
 
-use crate::diagnostic::Span;
+use crate::diagnostic::{Span, StandIns};
 use crate::ir::{BufferDecl, ConstDecl, FloatMode, Literal, Name, Size};
 use crate::memory_model::MemoryOrdering;
 use vyre_spec::{AtomicOp, BinaryOp, Builtin, Scalar, SubgroupOp, TernaryOp, UnaryOp};
@@ -22,13 +22,16 @@ pub(super) struct Program {
 /// The declarations.
 #[derive(Default)]
 pub(super) struct Header {
-    pub(super) workgroup: Option<([Size; 3], Span)>,
+    /// With the spans of the whole and of the axes.
+    pub(super) workgroup: Option<([Size; 3], Span, [Span; 3])>,
     pub(super) floats: Option<(FloatMode, Span)>,
     pub(super) subgroup: Option<(u32, Span)>,
     /// Each with the span of its name.
     pub(super) consts: Vec<(ConstDecl, Span)>,
     /// Each with its spans as [`crate::diagnostic::Spans::buffers`] has them.
     pub(super) buffers: Vec<(BufferDecl, [Span; 5])>,
+    /// Which parts of them mistakes hide.
+    pub(super) stand_ins: StandIns,
 }
 
 /// A statement.
@@ -94,6 +97,8 @@ pub(super) enum ExprKind {
     Bitcast(Scalar, Box<Expr>),
     Vector(Vec<Expr>),
     Extract(Box<Expr>, u8),
+    /// Something with a mistake that was reported, over these operands.
+    Unknown(Vec<Expr>),
 }
 
 /// An integer without suffix.

@@ -2,15 +2,24 @@
 
 use super::ast::OpenInt;
 use super::lexer::Kind;
-use super::number::Number;
+use super::number::{Number, suffix_of};
 use super::parser::{Parsed, Parser};
 use super::types::is_type_word;
-use crate::diagnostic::{Diagnostic, Fix, Location, Span};
-use crate::ir::{Access, BufferDecl, ConstDecl, DataType, Element, FloatMode, Literal, Scalar, Size, SpecValue};
+use crate::diagnostic::{BufferPart, Diagnostic, Fix, Location, Span};
+use crate::ir::{Access, Axis, BufferDecl, ConstDecl, DataType, Element, FloatMode, Literal, Scalar, Size, SpecValue};
 use vyre_spec::ErrorCode;
 
 /// The words that begin declarations, with `subgroup`, which begins statements as well.
 const WORDS: [&str; 5] = ["workgroup", "floats", "subgroup", "const", "buffer"];
+
+/// What a literal says.
+pub(super) enum Value {
+    Known(Literal),
+    /// An integer whose type its context decides.
+    Open(OpenInt),
+    /// Nothing: there is a mistake in it, which was reported.
+    Wrong,
+}
 
 /// One value of each kind a constant can have.
 fn constant_kinds() -> [SpecValue; 5] {
@@ -20,7 +29,8 @@ fn constant_kinds() -> [SpecValue; 5] {
 impl Parser<'_> {
     /// Whether a declaration begins here.
     pub(super) fn at_declaration(&self) -> bool {
-        self.word().is_some_and(|word| WORDS.contains(&word)) && self.punct_ahead(1) != Some(".")
+        let is_word = self.word().is_some_and(|word| WORDS.contains(&word));
+        is_word && self.punct_ahead(1) != Some(".") && !self.keyword_is_name()
     }
 
     /// One declaration.
@@ -29,10 +39,10 @@ impl Parser<'_> {
         match self.slice(start) {
             "workgroup" => {
                 self.broken_workgroup = true;
-                let (sizes, span) = self.workgroup()?;
-                let earlier = self.header.workgroup.as_ref().map(|(_, span)| *span);
+                let (sizes, span, axes) = self.workgroup()?;
+                let earlier = self.header.workgroup.as_ref().map(|(_, span, _)| *span);
                 self.once(start.to(span), earlier);
-                self.header.workgroup.get_or_insert((sizes, span));
+                self.header.workgroup.get_or_insert((sizes, span, axes));
             }
             "floats" => {
                 let mode = self.word().and_then(|word| FloatMode::ALL.into_iter().find(|mode| mode.name() == word));
@@ -45,7 +55,7 @@ impl Parser<'_> {
                 self.header.floats.get_or_insert((mode, span));
             }
             "subgroup" => {
-                let (size, span) = self.u32("a subgroup size")?;
+                let (size, span) = self.part(Location::Subgroup, |parser| parser.u32("a subgroup size"))?;
                 self.once(start.to(span), self.header.subgroup.map(|(_, span)| span));
                 self.header.subgroup.get_or_insert((size, span));
             }
@@ -86,19 +96,25 @@ impl Parser<'_> {
         }
     }
 
-    fn workgroup(&mut self) -> Parsed<([Size; 3], Span)> {
+    fn workgroup(&mut self) -> Parsed<([Size; 3], Span, [Span; 3])> {
         let mut sizes = [Size::Lit(1), Size::Lit(1), Size::Lit(1)];
-        let (first, mut span) = self.size("a workgroup size")?;
-        sizes[0] = first;
-        for size in &mut sizes[1..] {
-            if self.token().newline_before || !matches!(self.token().kind, Kind::Word | Kind::Quoted(_) | Kind::Number(_)) {
+        let mut spans = [None; 3];
+        let start = self.span();
+        for axis in Axis::ALL {
+            let more = match self.token().kind {
+                Kind::Word => !self.word().is_some_and(|word| self.is_keyword(word)),
+                Kind::Quoted(_) | Kind::Number(_) => true,
+                Kind::String(_) | Kind::Punct(_) | Kind::Bad | Kind::End => false,
+            };
+            if axis != Axis::X && (self.line_ended() || !more) {
                 break;
             }
-            let (next, end) = self.size("a workgroup size")?;
-            *size = next;
-            span = span.to(end);
+            let (size, span) = self.part(Location::WorkgroupAxis(axis), |parser| parser.size("a workgroup size"))?;
+            sizes[axis as usize] = size;
+            spans[axis as usize] = Some(span);
         }
-        Ok((sizes, span))
+        let whole = start.to(self.previous());
+        Ok((sizes, whole, spans.map(|span| span.unwrap_or(whole))))
     }
 
     fn constant(&mut self) -> Parsed<(ConstDecl, Span)> {
@@ -111,54 +127,53 @@ impl Parser<'_> {
         };
         self.bump();
         self.expect("=")?;
-        let default = match kind {
-            SpecValue::U32(_) => self.constant_value(Scalar::U32)?,
-            SpecValue::I32(_) => self.constant_value(Scalar::I32)?,
-            SpecValue::F32(_) => self.constant_value(Scalar::F32)?,
-            SpecValue::Bool(_) => self.constant_value(Scalar::Bool)?,
-            SpecValue::DType(_) => SpecValue::DType(self.data_type()?),
-        };
+        let location = Location::Const(self.header.consts.len() as u32);
+        let default = self.part(location, |parser| match kind.literal() {
+            Some(literal) => {
+                let value = parser.constant_value(literal.scalar())?;
+                parser.stood_in |= value.is_none();
+                Ok(value.unwrap_or(kind.clone()))
+            }
+            None => parser.data_type().map(SpecValue::DType),
+        })?;
         Ok((ConstDecl { name, default }, span))
     }
 
-    /// A literal of this type. Integers need no suffix; one of another type is a mistake here, for there is nothing to put into the
-    /// program instead.
-    fn constant_value(&mut self, scalar: Scalar) -> Parsed<SpecValue> {
+    /// A literal of this type; `None` after a mistake in it. Integers need no suffix; one of another type is a mistake here, for
+    /// there is nothing to put into the program instead.
+    fn constant_value(&mut self, scalar: Scalar) -> Parsed<Option<SpecValue>> {
         let start = self.span();
-        let Some((literal, open)) = self.literal() else {
+        let Some(value) = self.literal() else {
             return Err(self.unexpected(format!("a value of type {scalar}")));
         };
         let span = start.to(self.previous());
-        let literal = match (literal, open) {
-            (literal, None) => Some(literal),
-            (_, Some(open)) if scalar.is_int() => match open.of_type(scalar) {
-                Some(literal) => Some(literal),
-                None => {
-                    let diagnostic = self.does_not_fit(open, scalar, span);
-                    self.mistake(diagnostic);
-                    return Ok(SpecValue::U32(0));
+        let found = match value {
+            Value::Wrong => return Ok(None),
+            Value::Open(open) if scalar.is_int() => {
+                let literal = open.of_type(scalar);
+                if literal.is_none() {
+                    let diagnostic = does_not_fit(self.slice(span), scalar, span);
+                    let other = [Scalar::U32, Scalar::I32].into_iter().find(|other| open.of_type(*other).is_some());
+                    self.mistake(match other {
+                        Some(other) => diagnostic.help(format!("a constant of type {other} holds it")),
+                        None => diagnostic,
+                    });
                 }
-            },
-            (_, Some(_)) => None,
+                return Ok(literal.and_then(spec_value));
+            }
+            Value::Known(literal) if literal.scalar() == scalar => return Ok(spec_value(literal)),
+            Value::Open(_) => "an integer".to_string(),
+            Value::Known(literal) => literal.scalar().to_string(),
         };
-        if let Some(value) = literal.filter(|literal| literal.scalar() == scalar).and_then(spec_value) {
-            return Ok(value);
-        }
-        let found = literal.map_or("an integer".to_string(), |literal| literal.scalar().to_string());
         let mut diagnostic = Diagnostic::new(ErrorCode::E0310, format!("the constant is {scalar}, and this value is {found}"))
             .at(Location::Text(span))
             .expected(scalar)
             .found(found);
-        if scalar == Scalar::F32 && open.is_some() && is_plain_decimal(self.slice(span)) {
+        if scalar == Scalar::F32 && is_plain_decimal(self.slice(span)) {
             diagnostic = diagnostic.fix("write a float", Fix::InsertAfter(Location::Text(span), ".0".into()));
         }
         self.mistake(diagnostic);
-        Ok(SpecValue::U32(0))
-    }
-
-    /// The mistake that an integer is out of its type's range.
-    pub(super) fn does_not_fit(&self, value: OpenInt, scalar: Scalar, span: Span) -> Diagnostic {
-        does_not_fit(self.slice(span), value, scalar, span)
+        Ok(None)
     }
 
     fn buffer(&mut self, start: Span) -> Parsed<(BufferDecl, [Span; 5])> {
@@ -168,21 +183,22 @@ impl Parser<'_> {
             return Err(self.unexpected_word(&Access::ALL.map(Access::name)));
         };
         self.bump();
+        let n = self.header.buffers.len() as u32;
         let element_start = self.span();
-        let element = self.element()?;
+        let element = self.part(Location::Buffer(n, BufferPart::Element), Self::element)?;
         let element_span = element_start.to(self.previous());
         let after = |span: Span| Span { start: span.end, end: span.end };
         let (mut count, mut count_span) = (None, after(element_span));
         if self.is("[") {
             self.bump();
-            let (size, span) = self.size("a count")?;
+            let (size, span) = self.part(Location::Buffer(n, BufferPart::Count), |parser| parser.size("a count"))?;
             self.expect("]")?;
             (count, count_span) = (Some(size), span);
         }
         let (mut binding, mut binding_span) = (None, after(self.previous()));
         if self.is("@") {
             let at = self.bump();
-            let (number, span) = self.u32("a binding")?;
+            let (number, span) = self.part(Location::Buffer(n, BufferPart::Binding), |parser| parser.u32("a binding"))?;
             (binding, binding_span) = (Some(number), at.to(span));
         }
         let whole = start.to(self.previous());
@@ -199,21 +215,20 @@ impl Parser<'_> {
         }
     }
 
-    /// A literal, its sign included, and the integer in it if that has no suffix; then the first is a stand-in. `None`, with nothing
-    /// read, if there is none.
-    pub(super) fn literal(&mut self) -> Option<(Literal, Option<OpenInt>)> {
+    /// A literal, its sign included; `None`, with nothing read, if there is none.
+    pub(super) fn literal(&mut self) -> Option<Value> {
         if let Some(word @ ("true" | "false")) = self.word() {
             self.bump();
-            return Some((Literal::Bool(word == "true"), None));
+            return Some(Value::Known(Literal::Bool(word == "true")));
         }
         let negative = self.is("-");
         let places = usize::from(negative);
         let found = match (&self.ahead(places).kind, self.word_ahead(places)) {
             (Kind::Number(number), _) => *number,
-            (_, Some("inf")) => Number::Float(Literal::F32(f32::INFINITY.into())),
-            (_, Some("nan")) => Number::Float(Literal::F32(f32::NAN.into())),
-            (_, Some("infd")) => Number::Float(Literal::F64(f64::INFINITY.into())),
-            (_, Some("nand")) => Number::Float(Literal::F64(f64::NAN.into())),
+            (_, Some("inf")) => Some(Number::Float(Literal::F32(f32::INFINITY.into()))),
+            (_, Some("nan")) => Some(Number::Float(Literal::F32(f32::NAN.into()))),
+            (_, Some("infd")) => Some(Number::Float(Literal::F64(f64::INFINITY.into()))),
+            (_, Some("nand")) => Some(Number::Float(Literal::F64(f64::NAN.into()))),
             (Kind::Word | Kind::Quoted(_) | Kind::String(_) | Kind::Punct(_) | Kind::Bad | Kind::End, _) => return None,
         };
         let start = self.span();
@@ -221,25 +236,25 @@ impl Parser<'_> {
             self.bump_marked(super::parser::Mark::Prefix);
         }
         let span = start.to(self.bump());
-        match found {
-            Number::Float(Literal::F32(value)) if negative => Some((Literal::F32((-value.value()).into()), None)),
-            Number::Float(Literal::F64(value)) if negative => Some((Literal::F64((-value.value()).into()), None)),
-            Number::Float(literal) => Some((literal, None)),
-            Number::Int(magnitude, suffix) => {
+        Some(match found {
+            None => Value::Wrong,
+            Some(Number::Float(Literal::F32(value))) if negative => Value::Known(Literal::F32((-value.value()).into())),
+            Some(Number::Float(Literal::F64(value))) if negative => Value::Known(Literal::F64((-value.value()).into())),
+            Some(Number::Float(literal)) => Value::Known(literal),
+            Some(Number::Int(magnitude, suffix)) => {
                 let open = OpenInt { negative, magnitude };
-                match suffix {
-                    None => Some((Literal::U32(0), Some(open))),
-                    Some(scalar) => match open.of_type(scalar) {
-                        Some(literal) => Some((literal, None)),
-                        None => {
-                            let diagnostic = self.does_not_fit(open, scalar, span);
-                            self.mistake(diagnostic);
-                            Some((Literal::from_bits(scalar, 0), None))
-                        }
-                    },
+                match suffix.map(|scalar| open.of_type(scalar).ok_or(scalar)) {
+                    None => Value::Open(open),
+                    Some(Ok(literal)) => Value::Known(literal),
+                    Some(Err(scalar)) => {
+                        let text = self.slice(span);
+                        let digits = text.trim_end_matches(suffix_of(scalar));
+                        self.mistake(with_suffix(does_not_fit(text, scalar, span), open, scalar, digits, span));
+                        Value::Wrong
+                    }
                 }
             }
-        }
+        })
     }
 }
 
@@ -259,7 +274,7 @@ fn is_plain_decimal(text: &str) -> bool {
 }
 
 /// The mistake that the integer spelled `text` is out of the range of `scalar`.
-pub(super) fn does_not_fit(text: &str, value: OpenInt, scalar: Scalar, span: Span) -> Diagnostic {
+pub(super) fn does_not_fit(text: &str, scalar: Scalar, span: Span) -> Diagnostic {
     let range = match scalar {
         Scalar::U32 => format!("0 to {}", u32::MAX),
         Scalar::I32 => format!("{} to {}", i32::MIN, i32::MAX),
@@ -268,13 +283,43 @@ pub(super) fn does_not_fit(text: &str, value: OpenInt, scalar: Scalar, span: Spa
         Scalar::Bool | Scalar::F32 | Scalar::F64 => scalar.to_string(),
     };
     let shown: String = text.chars().take(40).collect();
-    let diagnostic = Diagnostic::new(ErrorCode::E0303, format!("`{shown}` does not fit {scalar}"))
+    Diagnostic::new(ErrorCode::E0303, format!("`{shown}` does not fit {scalar}"))
         .at(Location::Text(span))
         .expected(range)
-        .found(&shown);
-    let wider = [Scalar::U32, Scalar::I32, Scalar::U64, Scalar::I64].into_iter().find(|wider| value.of_type(*wider).is_some());
-    match wider {
-        Some(wider) => diagnostic.help(format!("it fits {wider}, with the suffix `{}`", super::number::suffix_of(wider))),
+        .found(&shown)
+}
+
+/// The same mistake where the type is fixed, with the advice to convert a negative number to an unsigned one.
+pub(super) fn with_conversion(diagnostic: Diagnostic, value: OpenInt, scalar: Scalar, digits: &str, span: Span) -> Diagnostic {
+    let signed = match scalar {
+        Scalar::U32 => Scalar::I32,
+        Scalar::U64 => Scalar::I64,
+        Scalar::I32 | Scalar::I64 | Scalar::Bool | Scalar::F32 | Scalar::F64 => return diagnostic,
+    };
+    match value.negative && value.of_type(signed).is_some() {
+        true => {
+            let new = format!("{scalar}({digits}{})", suffix_of(signed));
+            diagnostic.fix("if it should wrap around, write", Fix::Replace(Location::Text(span), new))
+        }
+        false => diagnostic,
+    }
+}
+
+/// The same mistake where the type is free to change, with the advice to give `digits` a suffix of a type that holds the value.
+pub(super) fn with_suffix(diagnostic: Diagnostic, value: OpenInt, scalar: Scalar, digits: &str, span: Span) -> Diagnostic {
+    // Rather wider than of another sign.
+    let by_preference: &[Scalar] = match scalar {
+        Scalar::U32 => &[Scalar::U64, Scalar::I32, Scalar::I64],
+        Scalar::I32 => &[Scalar::I64, Scalar::U32, Scalar::U64],
+        Scalar::U64 => &[Scalar::I64],
+        Scalar::I64 => &[Scalar::U64],
+        Scalar::Bool | Scalar::F32 | Scalar::F64 => &[],
+    };
+    match by_preference.iter().find(|other| value.of_type(**other).is_some()) {
+        Some(other) => {
+            let new = format!("{digits}{}", suffix_of(*other));
+            diagnostic.fix(format!("it fits {other}"), Fix::Replace(Location::Text(span), new))
+        }
         None => diagnostic.help("no integer type holds it"),
     }
 }

@@ -4,12 +4,13 @@
 //! belongs to the number, unless a component is taken from that: `-3` is a literal, `-(3)` and `-x` are negations.
 
 use super::ast::{Expr, ExprKind};
+use super::declarations::Value;
 use super::lexer::Kind;
 use super::names::{is_builtin_base, is_reserved};
-use super::parser::{Mark, Parsed, Parser, Skip};
+use super::parser::{Mark, Parsed, Parser};
 use super::suggest::nearest;
 use crate::diagnostic::{Diagnostic, Fix, Location, Span};
-use crate::ir::Name;
+use crate::ir::{Literal, Name};
 use vyre_spec::limits::MAX_NESTING;
 use vyre_spec::{BinaryOp, Builtin, ErrorCode, Precedence, Scalar, Spelling, TernaryOp, UnaryOp};
 
@@ -87,18 +88,21 @@ impl Parser<'_> {
         let mut compared: Option<Span> = None;
         let mut chained = false;
         while let Some((op, precedence)) = self.infix().filter(|(_, precedence)| Some(*precedence) > outer) {
-            let operator = self.bump_marked(Mark::Infix(precedence, self.brackets));
+            let operator = self.bump_marked(Mark::Infix(precedence));
             self.check_depth(depth + 1)?;
             let right = self.binary(Some(precedence), depth + 1)?;
             if precedence == Precedence::Compare
                 && let Some(first) = compared.replace(operator)
-                && !chained
+                && !std::mem::replace(&mut chained, true)
             {
                 self.chained(&left, first, operator, &right);
-                chained = true;
             }
             let span = left.outer.to(right.outer);
-            left = self.node(ExprKind::Binary(op, Box::new([left, right])), span, operator, depth)?;
+            let kind = match chained {
+                true => ExprKind::Unknown(vec![left, right]),
+                false => ExprKind::Binary(op, Box::new([left, right])),
+            };
+            left = self.node(kind, span, operator, depth)?;
         }
         Ok(left)
     }
@@ -115,13 +119,23 @@ impl Parser<'_> {
             .at(Location::Text(second))
             .related(Location::Text(first), "the first comparison");
         let ExprKind::Binary(_, operands) = &left.kind else { return };
-        let middle = self.slice(operands[1].outer);
-        let text = format!("{} && {middle} {} {}", self.slice(left.outer), self.slice(second), self.slice(right.outer));
+        let [a, b, c] = [&operands[0], &operands[1], right].map(|operand| self.slice(operand.outer));
+        let (first, second) = (self.slice(first), self.slice(second));
+        // Of bools one comparison is an operand of the other; else both are wanted.
+        let is_bool = |expr: &Expr| matches!(expr.kind, ExprKind::Lit(Literal::Bool(_)));
+        let equates = |operator: &str| matches!(operator, "==" | "!=");
+        let (help, text) = if is_bool(&operands[0]) || equates(first) && !equates(second) {
+            ("put one of them in parentheses", format!("{a} {first} ({b} {second} {c})"))
+        } else if is_bool(right) || equates(second) && !equates(first) {
+            ("put one of them in parentheses", format!("({a} {first} {b}) {second} {c}"))
+        } else {
+            ("join them with `&&`", format!("{a} {first} {b} && {b} {second} {c}"))
+        };
         diagnostic = if text.len() <= 80 && !text.contains('\n') {
             let whole = Location::Text(left.outer.to(right.outer));
-            diagnostic.fix("join them with `&&`", Fix::Replace(whole, text))
+            diagnostic.fix(help, Fix::Replace(whole, text))
         } else {
-            diagnostic.help("join them with `&&`")
+            diagnostic.help(help)
         };
         self.mistake(diagnostic);
     }
@@ -142,27 +156,35 @@ impl Parser<'_> {
     }
 
     fn postfix(&mut self, depth: u32) -> Parsed<Expr> {
+        let start = self.span();
         let mut expr = self.primary(depth)?;
         while self.is(".") {
             self.bump();
-            let Some(component) = self.word().and_then(component) else {
-                return Err(self.no_component());
+            let kind = match self.word().and_then(component) {
+                Some(component) => ExprKind::Extract(Box::new(expr), component),
+                None => {
+                    self.no_component()?;
+                    ExprKind::Unknown(vec![expr])
+                }
             };
             let head = self.bump();
-            let span = expr.outer.to(head);
-            expr = self.node(ExprKind::Extract(Box::new(expr), component), span, head, depth)?;
+            let span = start.to(head);
+            expr = self.node(kind, span, head, depth)?;
         }
         Ok(expr)
     }
 
     #[cold]
     #[inline(never)]
-    fn no_component(&mut self) -> Skip {
-        let what = self.word().map_or("this".to_string(), |word| format!("`{word}`"));
-        let diagnostic = Diagnostic::new(ErrorCode::E0312, format!("{what} is no component"))
-            .expected("`x`, `y`, `z` or `w`")
-            .help("a component of a vector is taken by `.x`, `.y`, `.z` or `.w`");
-        self.refuse(diagnostic)
+    fn no_component(&mut self) -> Parsed<()> {
+        const HELP: &str = "a component of a vector is taken by `.x`, `.y`, `.z` or `.w`";
+        let Some(word) = self.word().filter(|_| !self.line_ended()) else {
+            let diagnostic = self.unexpected_diagnostic("a component").help(HELP);
+            return Err(self.refuse(diagnostic));
+        };
+        let diagnostic = Diagnostic::new(ErrorCode::E0312, format!("`{word}` is no component"));
+        self.mistake_here(diagnostic.expected("`x`, `y`, `z` or `w`").help(HELP));
+        Ok(())
     }
 
     fn primary(&mut self, depth: u32) -> Parsed<Expr> {
@@ -173,7 +195,7 @@ impl Parser<'_> {
             }
             self.bump();
             self.parens += 1;
-            let mut inner = self.bracketed(|parser| parser.binary(None, depth))?;
+            let mut inner = self.binary(None, depth)?;
             self.parens -= 1;
             inner.outer = start.to(self.expect(")")?);
             return Ok(inner);
@@ -192,6 +214,10 @@ impl Parser<'_> {
                 }
             };
         };
+        if self.is_misnamed(word) && !self.line_ended() && !matches!(self.punct_ahead(1), Some("." | "(" | "<")) {
+            let (name, span) = self.name("an expression")?;
+            return self.variable(name, span, depth);
+        }
         if self.operation_ahead().is_some() {
             return self.misplaced_operation(depth);
         }
@@ -202,7 +228,8 @@ impl Parser<'_> {
             return self.builtin(word);
         }
         if is_reserved(word) {
-            return Err(self.unexpected("an expression"));
+            let diagnostic = self.unexpected_diagnostic("an expression");
+            return Err(self.unexpected_keyword(word, diagnostic));
         }
         if self.punct_ahead(1) == Some("(") {
             return self.call(word, depth);
@@ -214,9 +241,12 @@ impl Parser<'_> {
     /// A literal with its sign, if one is here.
     #[inline(never)]
     fn literal_expr(&mut self, start: Span) -> Option<Expr> {
-        let (literal, open) = self.literal()?;
+        let kind = match self.literal()? {
+            Value::Known(literal) => ExprKind::Lit(literal),
+            Value::Open(open) => ExprKind::Open(open),
+            Value::Wrong => ExprKind::Unknown(Vec::new()),
+        };
         let span = start.to(self.previous());
-        let kind = open.map_or(ExprKind::Lit(literal), ExprKind::Open);
         Some(Expr { kind, span, outer: span, head: span, height: 1 })
     }
 
@@ -227,7 +257,7 @@ impl Parser<'_> {
             return self.node(ExprKind::Var(name), span, span, depth);
         }
         self.bump();
-        let index = self.bracketed(|parser| parser.expr(depth + 1))?;
+        let index = self.expr(depth + 1)?;
         let whole = span.to(self.expect("]")?);
         self.node(ExprKind::Load(name, Box::new(index)), whole, span, depth)
     }
@@ -235,7 +265,14 @@ impl Parser<'_> {
     #[inline(never)]
     fn builtin(&mut self, base: &str) -> Parsed<Expr> {
         let start = self.bump();
-        self.expect(".")?;
+        if !self.is(".") {
+            let diagnostic = self.unexpected_diagnostic("`.`");
+            let parts = Builtin::ALL.iter().map(|builtin| builtin.parts());
+            let first = parts.clone().find(|parts| parts.0 == base).map_or("", |parts| parts.1);
+            let along = Fix::InsertAfter(Location::Text(start), format!(".{first}"));
+            return Err(self.refuse(diagnostic.fix("take it along an axis", along)));
+        }
+        self.bump();
         match self.word().and_then(|field| Builtin::from_parts(base, field)) {
             Some(builtin) => {
                 let span = start.to(self.bump());
@@ -258,10 +295,12 @@ impl Parser<'_> {
         self.close_angle()?;
         let arguments = self.arguments(depth + 1)?;
         let span = head.to(self.previous());
-        match <[Expr; 1]>::try_from(arguments) {
-            Ok([value]) => self.node(ExprKind::Bitcast(to, Box::new(value)), span, head, depth),
-            Err(arguments) => Ok(self.wrong_count("bitcast", 1, arguments.len(), span, head)),
-        }
+        let kind = match (<[Expr; 1]>::try_from(arguments), to) {
+            (Ok([value]), Some(to)) => ExprKind::Bitcast(to, Box::new(value)),
+            (Ok(arguments), None) => ExprKind::Unknown(arguments.into()),
+            (Err(arguments), _) => self.wrong_count("bitcast", 1, arguments, head),
+        };
+        self.node(kind, span, head, depth)
     }
 
     #[inline(never)]
@@ -280,40 +319,38 @@ impl Parser<'_> {
         }
         let arguments = self.arguments(depth + 1)?;
         let span = head.to(self.previous());
-        let count = arguments.len();
         let kind = match function {
-            None => return Ok(self.stand_in(span)),
+            None => Ok(ExprKind::Unknown(arguments)),
             Some(Function::Vector) => Ok(ExprKind::Vector(arguments)),
             Some(Function::Cast(to)) => {
-                <[Expr; 1]>::try_from(arguments).map(|[value]| ExprKind::Cast(to, Box::new(value))).map_err(|_| 1)
+                <[Expr; 1]>::try_from(arguments).map(|[value]| ExprKind::Cast(to, Box::new(value))).map_err(|all| (1, all))
             }
             Some(Function::Unary(op)) => {
-                <[Expr; 1]>::try_from(arguments).map(|[operand]| ExprKind::Unary(op, Box::new(operand))).map_err(|_| 1)
+                <[Expr; 1]>::try_from(arguments).map(|[operand]| ExprKind::Unary(op, Box::new(operand))).map_err(|all| (1, all))
             }
             Some(Function::Binary(op)) => {
-                <[Expr; 2]>::try_from(arguments).map(|both| ExprKind::Binary(op, Box::new(both))).map_err(|_| 2)
+                <[Expr; 2]>::try_from(arguments).map(|both| ExprKind::Binary(op, Box::new(both))).map_err(|all| (2, all))
             }
             Some(Function::Ternary(op)) => {
-                <[Expr; 3]>::try_from(arguments).map(|all| ExprKind::Ternary(op, Box::new(all))).map_err(|_| 3)
+                <[Expr; 3]>::try_from(arguments).map(|all| ExprKind::Ternary(op, Box::new(all))).map_err(|all| (3, all))
             }
         };
-        match kind {
-            Ok(kind) => self.node(kind, span, head, depth),
-            Err(expected) => Ok(self.wrong_count(word, expected, count, span, head)),
-        }
+        let kind = kind.unwrap_or_else(|(expected, arguments)| self.wrong_count(word, expected, arguments, head));
+        self.node(kind, span, head, depth)
     }
 
     #[cold]
     #[inline(never)]
-    fn wrong_count(&mut self, function: &str, expected: usize, found: usize, span: Span, head: Span) -> Expr {
+    fn wrong_count(&mut self, function: &str, expected: usize, arguments: Vec<Expr>, head: Span) -> ExprKind {
         let plural = |count: usize| if count == 1 { "1 argument".to_string() } else { format!("{count} arguments") };
+        let found = arguments.len();
         self.mistake(
             Diagnostic::new(ErrorCode::E0313, format!("`{function}` takes {}, found {found}", plural(expected)))
                 .at(Location::Text(head))
                 .expected(plural(expected))
                 .found(plural(found)),
         );
-        self.stand_in(span)
+        ExprKind::Unknown(arguments)
     }
 
     /// The `(` of a call.
@@ -322,40 +359,26 @@ impl Parser<'_> {
         self.expect("(")
     }
 
-    pub(super) fn argument_comma(&mut self) -> Parsed<Span> {
-        self.marks[self.at] = Mark::Comma(self.brackets);
-        self.expect(",")
-    }
-
     /// `(a, b, …)`, each at `depth`.
     pub(super) fn arguments(&mut self, depth: u32) -> Parsed<Vec<Expr>> {
         self.open_call()?;
-        let arguments = self.bracketed(|parser| {
-            let mut arguments = Vec::new();
-            while !parser.is(")") || !arguments.is_empty() {
-                if !arguments.is_empty() {
-                    if !parser.is(",") {
-                        break;
-                    }
-                    parser.argument_comma()?;
+        let mut arguments = Vec::new();
+        while !self.is(")") || !arguments.is_empty() {
+            if !arguments.is_empty() {
+                if !self.is(",") {
+                    break;
                 }
-                arguments.push(parser.expr(depth)?);
+                self.bump();
             }
-            Ok(arguments)
-        })?;
-        if !self.is(")") {
-            return Err(self.unexpected("`,` or `)`"));
+            arguments.push(self.expr(depth)?);
         }
-        self.bump();
+        self.close_call()?;
         Ok(arguments)
     }
 
-    /// Reads what is inside brackets.
-    pub(super) fn bracketed<T>(&mut self, read: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
-        self.brackets += 1;
-        let inner = read(self)?;
-        self.brackets -= 1;
-        Ok(inner)
+    /// The `)` of a call.
+    pub(super) fn close_call(&mut self) -> Parsed<Span> {
+        if self.is(")") { Ok(self.bump()) } else { Err(self.unexpected("`,` or `)`")) }
     }
 
     /// An operation where only expressions stand: reported, and read for the sake of what follows.
@@ -372,12 +395,14 @@ impl Parser<'_> {
                 .at(Location::Text(span))
                 .help(format!("on a line before: `let result = {family}.{word}(…)`")),
         );
-        self.arguments(depth)?;
-        Ok(self.stand_in(span))
+        let arguments = self.arguments(depth + 1)?;
+        // The first argument of an atomic is no expression.
+        let below = if family == "subgroup" { arguments } else { Vec::new() };
+        self.node(ExprKind::Unknown(below), start.to(self.previous()), span, depth)
     }
 
     /// An expression over others, unless it is too high to stand at `depth`.
-    fn node(&mut self, kind: ExprKind, span: Span, head: Span, depth: u32) -> Parsed<Expr> {
+    pub(super) fn node(&mut self, kind: ExprKind, span: Span, head: Span, depth: u32) -> Parsed<Expr> {
         let below = match &kind {
             ExprKind::Lit(_) | ExprKind::Open(_) | ExprKind::Var(_) | ExprKind::Builtin(_) | ExprKind::Len(_) => 0,
             ExprKind::Load(_, child)
@@ -387,7 +412,7 @@ impl Parser<'_> {
             | ExprKind::Extract(child, _) => child.height,
             ExprKind::Binary(_, children) => tallest(&children[..]),
             ExprKind::Ternary(_, children) => tallest(&children[..]),
-            ExprKind::Vector(children) => tallest(children),
+            ExprKind::Vector(children) | ExprKind::Unknown(children) => tallest(children),
         };
         if depth + below > MAX_NESTING {
             return Err(self.too_deep(head));

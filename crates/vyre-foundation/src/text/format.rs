@@ -1,8 +1,10 @@
 //! `vyre fmt`: the same tokens and comments, laid out anew.
 //!
 //! Only the space between tokens changes, so that numbers keep their spelling and expressions their parentheses, and the program is
-//! the same. The parser has noted which tokens make a line and how deep each line is indented. A line that is too wide is broken
-//! before operators and after commas, the outermost that help.
+//! the same. The parser has noted which tokens make a line and how deep each line is indented.
+//!
+//! A statement that is too wide is broken from the outside inwards: before all of its loosest operators, and, where there are none
+//! outside of brackets, within the widest brackets, whose arguments then have a line each. Whatever fits stays on one line.
 //!
 //! A comment on a line of its own stays on one, before what follows; a comment behind something stays behind it. A comment inside a
 //! statement goes before the statement. Of blank lines one is kept, none at the borders of a block. As nothing but the tokens, the
@@ -12,21 +14,25 @@ use super::lexer::{Comment, Kind, Token};
 use super::parser::{self, Line, Mark, Reading};
 use super::{is_too_large, too_large};
 use crate::diagnostic::{Report, Source, Span};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Wider lines are broken.
 const WIDTH: usize = 100;
 
-/// How much further the later parts of a broken line are indented.
+/// One level of indentation.
+const INDENT: usize = 2;
+
+/// How much further the later operands of a broken line are indented: more than a body, so that it does not look like one.
 const CONTINUATION: usize = 4;
 
-/// The text in the usual layout. It must be free of mistakes in its syntax, but need not be valid.
+/// The text in the usual layout. The parser must be able to read all of it, but it need not be valid.
 pub fn format(name: &str, text: &str) -> Result<String, Report> {
     if is_too_large(text.len()) {
         return Err(too_large(name));
     }
     let reading = parser::read(text);
-    if !reading.mistakes.is_empty() {
+    if !reading.complete {
         let source = Source { name: name.into(), text: text.into(), spans: Default::default() };
         return Err(Report { source: Some(Arc::new(source)), diagnostics: reading.mistakes });
     }
@@ -83,7 +89,7 @@ impl Layout<'_> {
         if !self.out.is_empty() {
             self.out.push_str(if blank { "\n\n" } else { "\n" });
         }
-        self.out.extend(std::iter::repeat_n(' ', indent * 2));
+        self.out.extend(std::iter::repeat_n(' ', indent * INDENT));
         self.opened = false;
     }
 
@@ -104,50 +110,15 @@ impl Layout<'_> {
 
     /// The tokens of a line.
     fn line(&mut self, reading: &Reading, line: &Line) {
-        let pieces = self.pieces(reading, line);
-        let indent = line.indent as usize * 2;
-        let mut first = 0;
-        let mut used = indent;
-        while let Some(next) = break_before(&pieces[first..], used) {
-            self.write(&pieces[first..first + next]);
-            first += next;
-            used = indent + CONTINUATION;
-            self.out.push('\n');
-            self.out.extend(std::iter::repeat_n(' ', used));
+        let indent = line.indent as usize * INDENT;
+        let pieces = pieces(self.text, reading, line);
+        let mut broken = Broken { pieces: &pieces, out: &mut self.out, column: indent, fresh: true };
+        let all = 0..pieces.len();
+        // There is no place in a declaration where a break would help.
+        match pieces.first().is_some_and(|first| first.text == "buffer") {
+            true => broken.write(all),
+            false => broken.lay_out(all, indent, 0),
         }
-        self.write(&pieces[first..]);
-    }
-
-    fn write(&mut self, pieces: &[Piece<'_>]) {
-        for (i, piece) in pieces.iter().enumerate() {
-            if piece.space && i > 0 {
-                self.out.push(' ');
-            }
-            self.out.push_str(piece.text);
-        }
-    }
-
-    fn pieces<'b>(&self, reading: &'b Reading, line: &Line) -> Vec<Piece<'b>>
-    where
-        Self: 'b,
-    {
-        let mut pieces = Vec::with_capacity(line.last - line.first + 1);
-        let mut after_comma = None;
-        for at in line.first..=line.last {
-            let token = &reading.tokens[at];
-            let before = (at > line.first).then(|| (&reading.tokens[at - 1], reading.marks[at - 1]));
-            let level = match reading.marks[at] {
-                Mark::Infix(precedence, brackets) => Some((brackets, precedence as u8 + 1)),
-                Mark::Plain | Mark::Prefix | Mark::TightBefore | Mark::Tight | Mark::Comma(_) => after_comma,
-            };
-            after_comma = match reading.marks[at] {
-                Mark::Comma(brackets) => Some((brackets, 0)),
-                Mark::Plain | Mark::Prefix | Mark::TightBefore | Mark::Tight | Mark::Infix(..) => None,
-            };
-            let space = before.is_some_and(|(before, mark)| is_spaced(before, mark, token, reading.marks[at]));
-            pieces.push(Piece { text: slice(self.text, token.span), space, level });
-        }
-        pieces
     }
 }
 
@@ -160,27 +131,135 @@ struct Piece<'a> {
     text: &'a str,
     /// Whether a space stands before it.
     space: bool,
-    /// Whether the line may be broken before it, and how far inside: brackets, then operators.
-    level: Option<(u32, u8)>,
+    /// The columns from the beginning of the line to its end, if the line is not broken.
+    end: usize,
+    /// How tightly it binds, if it is an operator between operands.
+    infix: Option<u8>,
+    /// The number of the bracket that closes it, if it is one that opens.
+    close: Option<usize>,
 }
 
-/// Before which of the pieces the line is broken, if they do not fit behind `used` columns: the outermost place that leaves a line
-/// that fits, the last of several; else the first place at all.
-fn break_before(pieces: &[Piece<'_>], used: usize) -> Option<usize> {
-    let mut width = used;
-    let mut best: Option<(usize, (u32, u8))> = None;
-    for (i, piece) in pieces.iter().enumerate() {
-        if let Some(level) = piece.level.filter(|_| i > 0) {
-            if width > WIDTH {
-                return Some(best.map_or(i, |(best, _)| best));
+fn pieces<'a>(text: &'a str, reading: &Reading, line: &Line) -> Vec<Piece<'a>> {
+    let mut pieces: Vec<Piece<'a>> = Vec::with_capacity(line.last - line.first + 1);
+    let mut open = Vec::new();
+    let mut end = 0;
+    for at in line.first..=line.last {
+        let (token, mark) = (&reading.tokens[at], reading.marks[at]);
+        let space = at > line.first && is_spaced(&reading.tokens[at - 1], reading.marks[at - 1], token, mark);
+        let infix = match (mark, &token.kind) {
+            (Mark::Infix(precedence), _) => Some(precedence as u8 + 1),
+            (_, Kind::Punct("..")) => Some(0),
+            (Mark::Plain | Mark::Prefix | Mark::TightBefore | Mark::Tight, _) => None,
+        };
+        match token.kind {
+            Kind::Punct("(" | "[") => open.push(pieces.len()),
+            Kind::Punct(")" | "]") => {
+                if let Some(open) = open.pop() {
+                    pieces[open].close = Some(pieces.len());
+                }
             }
-            if best.is_none_or(|(_, least)| level <= least) {
-                best = Some((i, level));
-            }
+            Kind::Word | Kind::Quoted(_) | Kind::String(_) | Kind::Number(_) | Kind::Punct(_) | Kind::Bad | Kind::End => {}
         }
-        width += piece.text.chars().count() + usize::from(piece.space && i > 0);
+        let text = slice(text, token.span);
+        end += usize::from(space) + text.chars().count();
+        pieces.push(Piece { text, space, end, infix, close: None });
     }
-    best.filter(|_| width > WIDTH).map(|(best, _)| best)
+    pieces
+}
+
+/// A line that is being written, on several if it is too wide.
+struct Broken<'a> {
+    pieces: &'a [Piece<'a>],
+    out: &'a mut String,
+    column: usize,
+    /// Whether nothing was written since the line began.
+    fresh: bool,
+}
+
+impl Broken<'_> {
+    /// The columns that these pieces take here on one line.
+    fn width(&self, range: &Range<usize>) -> usize {
+        let before = match range.start.checked_sub(1) {
+            Some(before) => self.pieces[before].end + usize::from(self.fresh && self.pieces[range.start].space),
+            None => 0,
+        };
+        self.pieces[range.end - 1].end - before
+    }
+
+    fn new_line(&mut self, indent: usize) {
+        self.out.push('\n');
+        self.out.extend(std::iter::repeat_n(' ', indent));
+        self.column = indent;
+        self.fresh = true;
+    }
+
+    /// Writes the pieces on one line.
+    fn write(&mut self, range: Range<usize>) {
+        if range.is_empty() {
+            return;
+        }
+        self.column += self.width(&range);
+        for piece in &self.pieces[range] {
+            if piece.space && !self.fresh {
+                self.out.push(' ');
+            }
+            self.out.push_str(piece.text);
+            self.fresh = false;
+        }
+    }
+
+    /// The pieces of the range that are in no brackets of it.
+    fn outside(&self, range: Range<usize>) -> impl Iterator<Item = usize> {
+        let mut next = range.start;
+        std::iter::from_fn(move || {
+            let piece = next;
+            next = self.pieces.get(piece)?.close.unwrap_or(piece) + 1;
+            Some(piece)
+        })
+        .take_while(move |piece| *piece < range.end)
+    }
+
+    /// Writes the pieces, on several lines if that many columns do not fit behind them: what begins a line is indented so far.
+    fn lay_out(&mut self, range: Range<usize>, indent: usize, behind: usize) {
+        if range.is_empty() || self.column + self.width(&range) + behind <= WIDTH {
+            return self.write(range);
+        }
+        // The operator that begins the line is where the range around was broken.
+        let inner = range.start + usize::from(self.fresh && self.pieces[range.start].infix.is_some());
+        let infix = |piece: &usize| self.pieces[*piece].infix;
+        if let Some(loosest) = self.outside(inner..range.end).filter_map(|piece| infix(&piece)).min() {
+            let breaks: Vec<usize> = self.outside(inner..range.end).filter(|piece| infix(piece) == Some(loosest)).collect();
+            let mut start = range.start;
+            for next in breaks {
+                self.lay_out(start..next, indent + CONTINUATION, 0);
+                self.new_line(indent + CONTINUATION);
+                start = next;
+            }
+            return self.lay_out(start..range.end, indent + CONTINUATION, behind);
+        }
+        let brackets = self.outside(range.clone()).filter_map(|open| Some((open, self.pieces[open].close?)));
+        let inside = |open: usize, close: usize| self.pieces[close].end - self.pieces[open].end;
+        let Some((open, close)) =
+            brackets.max_by_key(|(open, close)| inside(*open, *close)).filter(|(open, close)| open + 1 < *close)
+        else {
+            return self.write(range);
+        };
+        self.lay_out(range.start..open, indent, 1);
+        self.write(open..open + 1);
+        let mut start = open + 1;
+        let commas: Vec<usize> = self.outside(start..close).filter(|piece| self.pieces[*piece].text == ",").collect();
+        for comma in commas {
+            self.new_line(indent + INDENT);
+            self.lay_out(start..comma, indent + INDENT, 1);
+            self.write(comma..comma + 1);
+            start = comma + 1;
+        }
+        self.new_line(indent + INDENT);
+        self.lay_out(start..close, indent + INDENT, 0);
+        self.new_line(indent);
+        self.write(close..close + 1);
+        self.lay_out(close + 1..range.end, indent, behind);
+    }
 }
 
 fn is_spaced(before: &Token, before_mark: Mark, token: &Token, mark: Mark) -> bool {
@@ -298,9 +377,13 @@ program x {{
   let v = {term}
       + {term}
       + {term}
-  let w = min(max({term},
-      {term}),
-      {term})
+  let w = min(
+    max(
+      {term},
+      {term}
+    ),
+    {term}
+  )
   let u = {}
 }}
 ",

@@ -9,7 +9,8 @@
 //! that were written without suffix; the printer asks, as if none of the `u32` literals had one, which of them can go without. The
 //! two agree: a suffix that the printer does write can only turn other types into `u32`, and only where it wrote suffixes anyway.
 
-use crate::ir::{Element, Expr, Literal, Name, Node, Parts, SpecValue};
+use crate::diagnostic::{BufferPart, Location, StandIns};
+use crate::ir::{ConstDecl, Element, Expr, Literal, Name, Node, Parts, Place, SpecValue};
 use std::collections::HashMap;
 use vyre_spec::{OpInfo, Operand, ResultRule, Scalar, ValueType};
 
@@ -97,23 +98,27 @@ impl Type {
 
 /// The contexts of all literals that `is_open` says are open (by number of the walk and value), in the order of the walk. The
 /// program must not nest deeper than the limit.
-pub(super) fn contexts(parts: &Parts, is_open: impl Fn(u32, Literal) -> bool) -> Vec<Context> {
+pub(super) fn contexts(parts: &Parts, is_open: impl Fn(u32, Literal) -> bool, stand_ins: &StandIns) -> Vec<Context> {
     let mut types = HashMap::new();
     for decl in &parts.consts {
         types.insert(decl.name.clone(), decl.default.literal().map_or(Type::Unknown, |literal| Type::scalar(literal.scalar())));
     }
-    let elements = parts.buffers.iter().map(|buffer| {
+    let elements = parts.buffers.iter().enumerate().map(|(n, buffer)| {
         let element = match &buffer.element {
             Element::Type(data_type) => Some(data_type),
-            Element::Const(name) => match parts.constant(name).map(|decl| &decl.default) {
-                Some(SpecValue::DType(data_type)) => Some(data_type),
-                Some(SpecValue::U32(_) | SpecValue::I32(_) | SpecValue::F32(_) | SpecValue::Bool(_)) | None => None,
+            Element::Const(name) => match parts.consts.iter().enumerate().find(|(_, decl)| decl.name == *name) {
+                Some((n, ConstDecl { default: SpecValue::DType(data_type), .. })) => {
+                    Some(data_type).filter(|_| !stand_ins.has(Location::Const(n as u32)))
+                }
+                Some(_) | None => None,
             },
         };
+        let element = element.filter(|_| !stand_ins.has(Location::Buffer(n as u32, BufferPart::Element)));
         (&buffer.name, element.and_then(|element| element.value_type()).map_or(Type::Unknown, Type::Known))
     });
     let mut inference = Inference {
         is_open,
+        stand_ins,
         types,
         buffers: elements.collect(),
         undo: Vec::new(),
@@ -127,6 +132,7 @@ pub(super) fn contexts(parts: &Parts, is_open: impl Fn(u32, Literal) -> bool) ->
 
 struct Inference<'a, F> {
     is_open: F,
+    stand_ins: &'a StandIns,
     /// Of the variables and constants that can be seen.
     types: HashMap<Name, Type>,
     buffers: HashMap<&'a Name, Type>,
@@ -251,6 +257,7 @@ impl<'a, F: Fn(u32, Literal) -> bool> Inference<'a, F> {
         let children: Vec<Type> = children.collect();
         let children = children.iter().copied();
         let ty = match expr {
+            _ if self.stands_in(place) => Type::Unknown,
             Expr::Lit(literal) if (self.is_open)(place, *literal) => Type::Open,
             Expr::Lit(literal) => Type::scalar(literal.scalar()),
             Expr::Var(name) => self.types.get(name).copied().unwrap_or(Type::Unknown),
@@ -272,6 +279,10 @@ impl<'a, F: Fn(u32, Literal) -> bool> Inference<'a, F> {
         };
         self.below[row] = (ty, self.below.len());
         row
+    }
+
+    fn stands_in(&self, place: u32) -> bool {
+        self.stand_ins.has(Location::Tree(Place(place)))
     }
 
     /// The rows of the children of the expression at `row`, whose rows are complete.
@@ -307,6 +318,7 @@ impl<'a, F: Fn(u32, Literal) -> bool> Inference<'a, F> {
             Expr::Cast { .. } | Expr::Bitcast { .. } | Expr::Extract { .. } => (Type::Open, None),
         };
         let below = match (expr, t) {
+            _ if self.stands_in(place) => Context::Unknown,
             // Nothing below fixes the type, so what fixes that of the result does.
             (Expr::Vector { .. }, Type::Open | Type::OpenVector(_)) => match context {
                 Context::Fixed(ValueType::Vector(scalar, _)) => Context::Fixed(ValueType::Scalar(scalar)),

@@ -17,8 +17,8 @@ pub(super) enum Kind {
     Quoted(String),
     /// A string, without its quotes.
     String(String),
-    /// A number.
-    Number(Number),
+    /// A number; `None` if there is a mistake in it.
+    Number(Option<Number>),
     /// An operator or a bracket.
     Punct(&'static str),
     /// Something that was reported already.
@@ -163,6 +163,8 @@ impl Lexer<'_> {
         let diagnostic = Diagnostic::new(ErrorCode::E0101, format!("{shown} begins no token"));
         let diagnostic = match first {
             '\'' => diagnostic.help("names that are not plain words are written in backticks"),
+            '#' => diagnostic.help("comments begin with `//`"),
+            '?' => diagnostic.help("a choice is written `select(condition, a, b)`"),
             '\u{A0}' | '\u{3000}' | '\u{2000}'..='\u{200F}' | '\u{FEFF}' => diagnostic
                 .fix("use a plain space", Fix::Replace(Location::Text(span(start, start + first.len_utf8())), " ".into())),
             _ if first.is_alphabetic() => {
@@ -179,11 +181,15 @@ impl Lexer<'_> {
         let (length, result) = number::scan(&self.text[start..]);
         self.at += length;
         match result {
-            Ok(number) => Kind::Number(number),
+            Ok(number) => Kind::Number(Some(number)),
             Err(bad) => {
                 let diagnostic = match bad {
-                    BadNumber::Malformed(text, help) => {
-                        Diagnostic::new(ErrorCode::E0103, format!("`{text}` is no number")).help(help)
+                    BadNumber::Malformed { text, help, meant } => {
+                        let diagnostic = Diagnostic::new(ErrorCode::E0103, format!("`{text}` is no number"));
+                        match meant {
+                            Some(meant) => diagnostic.fix(help, Fix::Replace(Location::Text(span(start, self.at)), meant)),
+                            None => diagnostic.help(help),
+                        }
                     }
                     BadNumber::Overflow(scalar) => {
                         let infinity = format!("inf{}", number::suffix_of(scalar));
@@ -192,30 +198,39 @@ impl Lexer<'_> {
                     }
                 };
                 self.mistake(diagnostic, start, self.at);
-                Kind::Number(Number::Int(Some(0), None))
+                Kind::Number(None)
             }
         }
     }
 
-    /// The text between quotes, escapes resolved; `None` if the line ends before it does.
+    /// The text between quotes, escapes resolved; `None` if the line ends before it does. Then it most likely should have ended
+    /// before a `{`, which is left unread: what it opens will be closed.
     fn quoted(&mut self, quote: char) -> Option<String> {
         let start = self.at;
         let mut value = String::new();
+        let mut brace = None;
         self.at += 1;
         loop {
             let at = self.at;
             let mut rest = self.text[at..].chars();
             let Some(c) = rest.next().filter(|c| *c != '\n') else {
+                let (end, mistakes) = brace.unwrap_or((at, self.out.mistakes.len()));
+                self.out.mistakes.truncate(mistakes);
+                self.at = start + self.text[start..end].trim_end().len();
                 let (what, end_mark) = if quote == '"' { ("string", "a double quote") } else { ("name", "a backtick") };
-                let end = at - usize::from(self.text[..at].ends_with('\r'));
                 self.mistake(
-                    Diagnostic::new(ErrorCode::E0102, format!("the quoted {what} does not end on its line"))
-                        .fix(format!("end it with {end_mark}"), Fix::InsertAfter(Location::Text(span(start, end)), quote.into())),
+                    Diagnostic::new(ErrorCode::E0102, format!("the quoted {what} does not end on its line")).fix(
+                        format!("end it with {end_mark}"),
+                        Fix::InsertAfter(Location::Text(span(start, self.at)), quote.into()),
+                    ),
                     start,
-                    end,
+                    self.at,
                 );
                 return None;
             };
+            if c == '{' && brace.is_none() {
+                brace = Some((at, self.out.mistakes.len()));
+            }
             self.at += c.len_utf8();
             if c == quote {
                 return Some(value);

@@ -2,18 +2,27 @@
 
 use super::ast;
 use super::ast::{ExprKind, OpenInt, StmtKind};
-use super::declarations::does_not_fit;
-use super::infer;
-use crate::diagnostic::{Diagnostic, Span, Spans};
+use super::declarations::{does_not_fit, with_conversion, with_suffix};
+use super::infer::{self, Context};
+use crate::diagnostic::{Diagnostic, Location, Span, Spans, StandIns};
 use crate::ir::{Body, Child, Expr, Literal, Node, Parts, Place, Size};
 
-/// The IR of a program without mistakes in its syntax. The only mistakes left to find are integers that the types their contexts
-/// fix do not hold.
-pub(super) fn lower(program: ast::Program, text: &str) -> Result<(Parts, Spans), Vec<Diagnostic>> {
-    let mut lowering = Lowering::default();
+/// The IR of a text.
+pub(super) struct Lowered {
+    pub(super) parts: Parts,
+    pub(super) spans: Spans,
+    /// Where mistakes were reported, here or by the parser.
+    pub(super) stand_ins: StandIns,
+    /// Those that were found here: integers that the types their contexts fix do not hold.
+    pub(super) mistakes: Vec<Diagnostic>,
+}
+
+/// The IR of a program that was read in full.
+pub(super) fn lower(program: ast::Program, text: &str) -> Lowered {
     let header = program.header;
-    let one = || ([Size::Lit(1), Size::Lit(1), Size::Lit(1)], program.name_span);
-    let (workgroup, workgroup_span) = header.workgroup.unwrap_or_else(one);
+    let mut lowering = Lowering { spans: Spans::default(), open: Vec::new(), stand_ins: header.stand_ins };
+    let one = || ([Size::Lit(1), Size::Lit(1), Size::Lit(1)], program.name_span, [program.name_span; 3]);
+    let (workgroup, workgroup_span, workgroup_axes) = header.workgroup.unwrap_or_else(one);
     let mut parts = Parts {
         workgroup,
         floats: header.floats.map_or_else(Default::default, |(mode, _)| mode),
@@ -25,6 +34,7 @@ pub(super) fn lower(program: ast::Program, text: &str) -> Result<(Parts, Spans),
     let spans = &mut lowering.spans;
     spans.program = program.name_span;
     spans.workgroup = workgroup_span;
+    spans.workgroup_axes = workgroup_axes;
     spans.subgroup = header.subgroup.map_or(program.name_span, |(_, span)| span);
     for (decl, span) in header.consts {
         parts.consts.push(decl);
@@ -41,43 +51,46 @@ pub(super) fn lower(program: ast::Program, text: &str) -> Result<(Parts, Spans),
         }
         None => lowering.body(program.body),
     };
-    let Lowering { spans, open } = lowering;
-    if !open.is_empty() {
-        decide(&mut parts, &open, &spans, text)?;
-    }
-    Ok((parts, spans))
-}
-
-/// Puts the literals that the contexts fix in the places of open integers, which are in the order of the walk.
-fn decide(parts: &mut Parts, open: &[(u32, OpenInt)], spans: &Spans, text: &str) -> Result<(), Vec<Diagnostic>> {
-    let contexts = infer::contexts(parts, |place, _| open.binary_search_by_key(&place, |(place, _)| *place).is_ok());
     let mut mistakes = Vec::new();
-    let mut literals = Vec::with_capacity(open.len());
-    for ((place, value), context) in open.iter().zip(contexts) {
-        match context.literal(*value) {
-            Ok(literal) => literals.push((*place, literal)),
-            Err(scalar) => {
-                let (span, _) = spans.tree[*place as usize];
-                mistakes.push(does_not_fit(&text[span.start as usize..span.end as usize], *value, scalar, span));
-            }
-        }
+    if !lowering.open.is_empty() {
+        mistakes = lowering.decide(&mut parts, text);
     }
-    if !mistakes.is_empty() {
-        return Err(mistakes);
-    }
-    let mut patch = Patch { literals: literals.into_iter().peekable(), place: 0 };
-    patch.body(&mut parts.body);
-    Ok(())
+    Lowered { parts, spans: lowering.spans, stand_ins: lowering.stand_ins, mistakes }
 }
 
-#[derive(Default)]
 struct Lowering {
     spans: Spans,
     /// The places of integers without a type, in order.
     open: Vec<(u32, OpenInt)>,
+    stand_ins: StandIns,
 }
 
 impl Lowering {
+    /// Puts the literals that the contexts fix in the places of open integers, which are in the order of the walk.
+    fn decide(&mut self, parts: &mut Parts, text: &str) -> Vec<Diagnostic> {
+        let open = &self.open;
+        let is_open = |place, _| open.binary_search_by_key(&place, |(place, _)| *place).is_ok();
+        let contexts = infer::contexts(parts, is_open, &self.stand_ins);
+        let mut mistakes = Vec::new();
+        let mut literals = Vec::with_capacity(open.len());
+        for ((place, value), context) in open.iter().zip(contexts) {
+            match context.literal(*value) {
+                Ok(literal) => literals.push((*place, literal)),
+                Err(scalar) => {
+                    let (span, _) = self.spans.tree[*place as usize];
+                    let digits = &text[span.start as usize..span.end as usize];
+                    let mistake = does_not_fit(digits, scalar, span);
+                    let advised = if context == Context::Free { with_suffix } else { with_conversion };
+                    mistakes.push(advised(mistake, *value, scalar, digits, span));
+                    self.stand_ins.add(Location::Tree(Place(*place)));
+                }
+            }
+        }
+        let mut patch = Patch { literals: literals.into_iter().peekable(), place: 0 };
+        patch.body(&mut parts.body);
+        mistakes
+    }
+
     /// Notes where the next statement or expression of the walk stands.
     fn place(&mut self, whole: Span, head: Span) -> u32 {
         self.spans.tree.push((whole, head));
@@ -168,6 +181,10 @@ impl Lowering {
                 Expr::Vector { components: components.into_iter().map(|component| self.child(component)).collect() }
             }
             ExprKind::Extract(vector, component) => Expr::Extract { vector: self.child(*vector), component },
+            ExprKind::Unknown(operands) => {
+                self.stand_ins.add(Location::Tree(Place(place)));
+                Expr::Vector { components: operands.into_iter().map(|operand| self.child(operand)).collect() }
+            }
         }
     }
 }

@@ -22,8 +22,9 @@ mod tests;
 mod types;
 mod value;
 
-use crate::diagnostic::{Diagnostic, Report, Source};
-use crate::ir::{Expr, Node, Program};
+use crate::diagnostic::{Diagnostic, Report, Source, Spans, StandIns};
+use crate::ir::{Expr, Node, Parts, Program};
+use crate::validate::mistakes_beside;
 use std::fmt;
 use std::sync::Arc;
 use vyre_spec::ErrorCode;
@@ -35,21 +36,42 @@ pub use types::parse_data_type;
 pub use value::{format_value, parse_value};
 
 /// Reads a program. `name` is what the text is called in messages, usually its path. The program may still be invalid: see
-/// [`Program::validated`].
+/// [`Program::validated`]. If the text is wrong in a way that lets all of it be read, the report has what the validator finds too.
 pub fn parse(name: &str, text: &str) -> Result<Program, Report> {
     if is_too_large(text.len()) {
         return Err(too_large(name));
     }
-    let reading = parser::read(text);
-    let lowered = match reading.program {
-        Some(program) if reading.mistakes.is_empty() => lower::lower(program, text),
-        _ => Err(reading.mistakes),
-    };
     let source = |spans| Arc::new(Source { name: name.into(), text: text.into(), spans });
-    match lowered {
-        Ok((parts, spans)) => Ok(Program::with_source(parts, Some(source(spans)))),
-        Err(diagnostics) => Err(Report { source: Some(source(Default::default())), diagnostics }),
+    match read(text) {
+        Read { program: None, mistakes } => Err(Report { source: Some(source(Default::default())), diagnostics: mistakes }),
+        Read { program: Some((parts, spans, stand_ins)), mut mistakes } => {
+            let program = Program::with_source(parts, Some(source(spans)));
+            if mistakes.is_empty() {
+                return Ok(program);
+            }
+            mistakes.extend(mistakes_beside(&program, &stand_ins));
+            Err(Report::about(&program, mistakes))
+        }
     }
+}
+
+/// A text that was read and lowered.
+struct Read {
+    /// `None` if some of the text could not be read.
+    program: Option<(Parts, Spans, StandIns)>,
+    /// In the order of the text.
+    mistakes: Vec<Diagnostic>,
+}
+
+fn read(text: &str) -> Read {
+    let reading = parser::read(text);
+    let mut mistakes = reading.mistakes;
+    let program = reading.program.filter(|_| reading.complete).map(|program| {
+        let lowered = lower::lower(program, text);
+        mistakes.extend(lowered.mistakes);
+        (lowered.parts, lowered.spans, lowered.stand_ins)
+    });
+    Read { program, mistakes }
 }
 
 /// Spans are pairs of `u32`.
@@ -59,6 +81,11 @@ fn is_too_large(bytes: usize) -> bool {
 
 fn too_large(name: &str) -> Report {
     Report::single(Diagnostic::new(ErrorCode::E0112, format!("{name} is too large to be a program")).expected("less than 4 GiB"))
+}
+
+/// A piece of a program in a sentence: in backticks, unless it has some of its own.
+pub(crate) fn code(text: &str) -> String {
+    if text.contains('`') { text.into() } else { format!("`{text}`") }
 }
 
 /// A name as it is spelled in a text.

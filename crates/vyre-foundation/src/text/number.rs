@@ -18,8 +18,15 @@ pub(super) enum Number {
 /// Why a text is no number.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum BadNumber {
-    /// What is wrong, and what to do.
-    Malformed(String, &'static str),
+    /// Letters or digits where none can be.
+    Malformed {
+        /// What was read.
+        text: String,
+        /// What to do.
+        help: &'static str,
+        /// The number that was most likely meant.
+        meant: Option<String>,
+    },
     /// A float above the largest of its type.
     Overflow(Scalar),
 }
@@ -64,32 +71,47 @@ pub(super) fn scan(text: &str) -> (usize, Result<Number, BadNumber>) {
     };
     let end = run(number_end, |byte| byte.is_ascii_alphanumeric());
     let (number, suffix) = (&text[..number_end], &text[number_end..end]);
-    let result = if is_float {
-        match suffix {
-            "" => float(Scalar::F32, number),
-            "d" => float(Scalar::F64, number),
-            _ => Err(malformed(&text[..end], "a float has no suffix when it is f32, and `d` when it is f64")),
+    let result = match (is_float, suffix, suffix_type(suffix)) {
+        (true, "", _) => float(Scalar::F32, number),
+        (true, "d", _) => float(Scalar::F64, number),
+        (false, _, Some(ty)) => {
+            int(number).map(|magnitude| Number::Int(magnitude, ty)).ok_or_else(|| explained(number, suffix, false))
         }
-    } else {
-        match (suffix_type(suffix), base) {
-            (Some(ty), _) => {
-                int(number).map(|magnitude| Number::Int(magnitude, ty)).ok_or_else(|| malformed(&text[..end], DIGITS))
-            }
-            (None, 2) if suffix.starts_with(|c: char| c.is_ascii_digit()) => {
-                Err(malformed(&text[..end], "binary digits are 0 and 1"))
-            }
-            (None, 10) if suffix == "d" => Err(malformed(&text[..end], "a float has a point or an exponent: `2.0d`")),
-            (None, _) => Err(malformed(&text[..end], "the suffixes are `u`, `i`, `u64`, `i64` and, after a float, `d`")),
-        }
+        (true | false, _, _) => Err(explained(number, suffix, is_float)),
     };
     (end, result)
 }
 
-const DIGITS: &str = "digits are missing";
+/// What is wrong with a number that has too few digits or is followed by what is no suffix.
+fn explained(number: &str, suffix: &str, is_float: bool) -> BadNumber {
+    let decimal = number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_');
+    let with = |end: &str| Some(format!("{number}{end}"));
+    let (help, meant) = match (number.trim_end_matches('_'), suffix) {
+        ("0x", _) => ("a hex digit stands after `0x`", None),
+        ("0b", _) => ("a binary digit stands after `0b`: 0 or 1", None),
+        ("0", _) if suffix.starts_with(['X', 'B']) => ("`0x` and `0b` are written small", with(&suffix.to_ascii_lowercase())),
+        ("0", _) if suffix.starts_with('o') => match u64::from_str_radix(&suffix[1..].replace('_', ""), 8) {
+            Ok(value) => ("there are no octal numbers; in hex it is", Some(format!("{value:#x}"))),
+            Err(_) => ("there are no octal numbers", None),
+        },
+        (_, "u32" | "i32") if !is_float => ("the suffix of 32-bit integers is one letter", with(&suffix[..1])),
+        (_, "f" | "f32") if is_float => ("a float without suffix is f32", Some(number.into())),
+        (_, "f64") if is_float => ("the suffix of f64 is `d`", with("d")),
+        (_, "f" | "f32") if decimal => ("a float has a point or an exponent, and no suffix when it is f32", with(".0")),
+        (_, "d" | "f64") if decimal => ("a float has a point or an exponent", with(".0d")),
+        (_, "e" | "E" | "p" | "P") => ("digits stand after the letter of an exponent", None),
+        (_, _) if suffix.starts_with('E') => ("the `e` of an exponent is written small", with(&suffix.to_ascii_lowercase())),
+        (_, _) if number.starts_with("0b") && suffix.starts_with(|c: char| c.is_ascii_digit()) => {
+            ("binary digits are 0 and 1", None)
+        }
+        (_, _) if is_float => ("a float has no suffix when it is f32, and `d` when it is f64", None),
+        (_, _) => ("the suffixes are `u`, `i`, `u64`, `i64` and, after a float, `d`", None),
+    };
+    malformed(number, suffix, help, meant)
+}
 
-fn malformed(text: &str, help: &'static str) -> BadNumber {
-    let shown: String = text.chars().take(40).collect();
-    BadNumber::Malformed(shown, help)
+fn malformed(number: &str, suffix: &str, help: &'static str, meant: Option<String>) -> BadNumber {
+    BadNumber::Malformed { text: number.chars().chain(suffix.chars()).take(40).collect(), help, meant }
 }
 
 /// The type an integer suffix stands for; `Some(None)` for no suffix.
@@ -137,15 +159,16 @@ pub(super) fn int(text: &str) -> Option<Option<u64>> {
 /// The float of type `scalar` (`f32` or `f64`) that `text` spells without sign and suffix: digits with a fraction or an exponent,
 /// or both, in base 10 or 16.
 pub(super) fn float(scalar: Scalar, text: &str) -> Result<Number, BadNumber> {
+    const DIGITS: &str = "digits are missing";
     let digits: String = text.chars().filter(|c| *c != '_').collect();
     let literal = if let Some(hex) = digits.strip_prefix("0x") {
-        hex_float(scalar, hex).ok_or_else(|| malformed(text, DIGITS))?
+        hex_float(scalar, hex).ok_or_else(|| malformed(text, "", DIGITS, None))?
     } else if !digits.starts_with(|c: char| c.is_ascii_digit()) || digits.contains(|c: char| !"0123456789.e+-".contains(c)) {
-        return Err(malformed(text, DIGITS));
+        return Err(malformed(text, "", DIGITS, None));
     } else if scalar == Scalar::F64 {
-        Literal::F64(digits.parse::<f64>().map_err(|_| malformed(text, DIGITS))?.into())
+        Literal::F64(digits.parse::<f64>().map_err(|_| malformed(text, "", DIGITS, None))?.into())
     } else {
-        Literal::F32(digits.parse::<f32>().map_err(|_| malformed(text, DIGITS))?.into())
+        Literal::F32(digits.parse::<f32>().map_err(|_| malformed(text, "", DIGITS, None))?.into())
     };
     let infinite = match literal {
         Literal::F32(value) => value.value().is_infinite(),
@@ -259,7 +282,7 @@ mod tests {
     fn what_is_no_number_is_refused_whole() {
         for text in ["0x", "0b", "0b12", "12f", "1e", "2d", "1.5u", "1.5f", "0x1p", "0x1p+", "1u32", "0o7", "0x1.8p3u", "0x_"] {
             let (length, result) = scan(text);
-            assert!(matches!(result, Err(BadNumber::Malformed(..))), "{text}: {result:?}");
+            assert!(matches!(result, Err(BadNumber::Malformed { .. })), "{text}: {result:?}");
             assert_eq!(length, if text == "0x1p+" { 4 } else { text.len() }, "{text}");
         }
         assert_eq!(scan("1e999").1, Err(BadNumber::Overflow(Scalar::F32)));

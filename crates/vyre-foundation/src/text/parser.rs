@@ -14,8 +14,12 @@
 //! begins with an operator, `(`, `[` or `.`.
 //!
 //! The parser is recursive, and its depth is bounded: what would nest deeper than [`MAX_NESTING`] in the IR is refused before it is
-//! built, however flat it looks (a sum of a thousand terms is a thousand deep). After a mistake it goes on with the next statement,
-//! so one run reports many. Trees with mistakes have stand-ins in them and are never lowered.
+//! built, however flat it looks (a sum of a thousand terms is a thousand deep).
+//!
+//! After a mistake that leaves a hole in the tree the parser goes on with the next statement, so that one run reports many; such a
+//! tree is not lowered, because what is missing from it would be missed elsewhere too. Where it can be seen how the text goes on, as
+//! behind an unknown function or a number that is too large, something unknown stands in and the tree is complete: then the
+//! validator looks at it as well.
 //!
 //! What recurses is kept apart from what builds messages (`inline(never)`): a message takes more stack than a level of nesting.
 //!
@@ -27,7 +31,7 @@ use super::names::is_reserved;
 use super::number::Number;
 use super::suggest::nearest;
 use crate::diagnostic::{Diagnostic, Fix, Location, Span};
-use crate::ir::{Literal, Name};
+use crate::ir::Name;
 use vyre_spec::limits::MAX_NESTING;
 use vyre_spec::{ErrorCode, Precedence};
 
@@ -36,16 +40,14 @@ use vyre_spec::{ErrorCode, Precedence};
 pub(super) enum Mark {
     /// Nothing.
     Plain,
-    /// An operator between operands, that binds so, inside so many brackets.
-    Infix(Precedence, u32),
+    /// An operator between operands, that binds so.
+    Infix(Precedence),
     /// An operator before its operand.
     Prefix,
     /// Touches what is before it: the `(` of a call, the `>` after a type.
     TightBefore,
     /// Touches both sides: the `<` of a type.
     Tight,
-    /// A comma between arguments, inside so many brackets.
-    Comma(u32),
 }
 
 /// Tokens that stand on one line when they fit.
@@ -60,6 +62,8 @@ pub(super) struct Line {
 pub(super) struct Reading {
     /// `None` if not even the frame of a program was found.
     pub(super) program: Option<Program>,
+    /// Whether all of the text is in the program, mistakes and all.
+    pub(super) complete: bool,
     /// In the order of the text.
     pub(super) mistakes: Vec<Diagnostic>,
     pub(super) tokens: Vec<Token>,
@@ -72,14 +76,18 @@ pub(super) struct Reading {
 pub(super) fn read(text: &str) -> Reading {
     let (mut parser, comments) = Parser::new(text);
     let program = parser.program().ok();
-    let mut mistakes = parser.mistakes;
+    let mut mistakes = std::mem::take(&mut parser.mistakes);
     mistakes.sort_by_key(|mistake| if let Some(Location::Text(span)) = mistake.location { span.start } else { 0 });
     mistakes.truncate(MAX_MISTAKES);
-    Reading { program, mistakes, tokens: parser.tokens, comments, marks: parser.marks, lines: parser.lines }
+    let Parser { tokens, marks, lines, complete, .. } = parser;
+    Reading { program, complete, mistakes, tokens, comments, marks, lines }
 }
 
 /// A mistake was reported; whoever can goes on behind it.
 pub(super) struct Skip;
+
+/// A name and where it stands.
+pub(super) type Named = (Name, Span);
 
 /// What was read, or [`Skip`].
 pub(super) type Parsed<T> = Result<T, Skip>;
@@ -92,14 +100,20 @@ pub(super) struct Parser<'a> {
     pub(super) mistakes: Vec<Diagnostic>,
     /// The token of the last mistake: a second one at the same place would say the same.
     last_mistake: Option<usize>,
+    /// Whether nothing was left out of the tree.
+    complete: bool,
+    /// Whether a number or a type that was read since this was last cleared is a stand-in.
+    pub(super) stood_in: bool,
+    /// Whether the nest of statements that the parser is in was reported to be too deep.
+    pub(super) deep_nest: bool,
+    /// Keywords that something was named by, which was reported; where no keyword can stand they are names.
+    misnamed: Vec<&'a str>,
     pub(super) header: Header,
     /// Declarations that were begun but are wrong; their absence is not reported on top.
     pub(super) broken_workgroup: bool,
     /// Whether the first half of a `>>` that closes two types was used.
     pub(super) half_used: bool,
-    /// How many parentheses and brackets of expressions are open.
-    pub(super) brackets: u32,
-    /// How many of them are plain parentheses, which leave nothing in the tree that would bound them.
+    /// How many plain parentheses are open, which leave nothing in the tree that would bound them.
     pub(super) parens: u32,
     pub(super) marks: Vec<Mark>,
     lines: Vec<Line>,
@@ -117,10 +131,13 @@ impl<'a> Parser<'a> {
             at: 0,
             mistakes,
             last_mistake: None,
+            complete: true,
+            stood_in: false,
+            deep_nest: false,
+            misnamed: Vec::new(),
             header: Header::default(),
             broken_workgroup: false,
             half_used: false,
-            brackets: 0,
             parens: 0,
             lines: Vec::new(),
             line_start: 0,
@@ -207,24 +224,49 @@ impl<'a> Parser<'a> {
         self.mistakes.push(diagnostic);
     }
 
-    /// Reports a mistake at the next token, unless one was reported there.
+    /// Reports a mistake at the next token, unless one was reported there. What is wrong is read all the same.
     #[cold]
     #[inline(never)]
-    pub(super) fn refuse(&mut self, diagnostic: Diagnostic) -> Skip {
+    pub(super) fn mistake_here(&mut self, diagnostic: Diagnostic) {
         if self.last_mistake != Some(self.at) && self.token().kind != Kind::Bad {
             let at = Location::Text(self.span());
             self.mistakes.push(if diagnostic.location.is_some() { diagnostic } else { diagnostic.at(at) });
         }
         self.last_mistake = Some(self.at);
+    }
+
+    /// Reports a mistake at the next token, unless one was reported there, and gives up what is being read.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn refuse(&mut self, diagnostic: Diagnostic) -> Skip {
+        self.mistake_here(diagnostic);
+        self.complete = false;
         Skip
     }
 
-    /// The mistake that something else was expected than the next token.
+    /// Whether the next token is on a later line than the one before it.
+    pub(super) fn line_ended(&self) -> bool {
+        self.token().newline_before && self.at > 0
+    }
+
+    /// The mistake that something else was expected than the next token. What is missing at the end of a line is missing there,
+    /// and not in the line below.
     #[cold]
     #[inline(never)]
     pub(super) fn unexpected_diagnostic(&self, expected: impl Into<String>) -> Diagnostic {
-        let (expected, found) = (expected.into(), self.found());
-        Diagnostic::new(ErrorCode::E0104, format!("expected {expected}, found {found}")).expected(expected).found(found)
+        if !self.line_ended() {
+            return self.unexpected_here(expected);
+        }
+        let end = self.previous().end;
+        let found = if self.at_end() { "the end of the text" } else { "the end of the line" };
+        not_expected(expected.into(), found.into()).at(Location::Text(Span { start: end, end }))
+    }
+
+    /// The same for what may begin a line.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn unexpected_here(&self, expected: impl Into<String>) -> Diagnostic {
+        not_expected(expected.into(), self.found())
     }
 
     #[cold]
@@ -244,7 +286,8 @@ impl<'a> Parser<'a> {
             list => list.join(", "),
         };
         let mut diagnostic = self.unexpected_diagnostic(expected);
-        if let Some(meant) = self.word().and_then(|word| nearest(word, words.iter().copied())) {
+        let word = self.word().filter(|_| !self.line_ended());
+        if let Some(meant) = word.and_then(|word| nearest(word, words.iter().copied())) {
             diagnostic = diagnostic.fix("did you mean", Fix::Replace(Location::Text(self.span()), meant.into()));
         }
         self.refuse(diagnostic)
@@ -275,6 +318,10 @@ impl<'a> Parser<'a> {
     #[cold]
     #[inline(never)]
     pub(super) fn too_deep(&mut self, span: Span) -> Skip {
+        self.complete = false;
+        if std::mem::replace(&mut self.deep_nest, true) {
+            return Skip;
+        }
         self.refuse(
             Diagnostic::new(ErrorCode::E0107, format!("nested more than {MAX_NESTING} deep"))
                 .at(Location::Text(span))
@@ -284,30 +331,79 @@ impl<'a> Parser<'a> {
 
     // Names and numbers.
 
+    /// Whether the word is a keyword here: one that something was named by is a name.
+    pub(super) fn is_keyword(&self, word: &str) -> bool {
+        is_reserved(word) && !self.is_misnamed(word)
+    }
+
+    /// Whether something was named by this keyword.
+    pub(super) fn is_misnamed(&self, word: &str) -> bool {
+        self.misnamed.contains(&word)
+    }
+
+    /// Whether the next word is a keyword that is meant as a name: something is called so, and behind it is what no keyword has there.
+    pub(super) fn keyword_is_name(&self) -> bool {
+        let is_name = |word| self.is_misnamed(word) || self.is_declared(word);
+        self.word().is_some_and(is_name) && matches!(self.punct_ahead(1), Some("=" | "["))
+    }
+
+    /// Whether a buffer or a constant has this name.
+    fn is_declared(&self, name: &str) -> bool {
+        let buffers = self.header.buffers.iter().map(|(decl, _)| &decl.name);
+        buffers.chain(self.header.consts.iter().map(|(decl, _)| &decl.name)).any(|declared| *declared == *name)
+    }
+
+    /// The mistake that a keyword stands where something else was expected.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn unexpected_keyword(&mut self, word: &str, diagnostic: Diagnostic) -> Skip {
+        let is_name = self.is_declared(word) && diagnostic.location.is_none();
+        let diagnostic = if is_name { quoting(diagnostic, word, self.span()) } else { diagnostic };
+        self.refuse(diagnostic)
+    }
+
     /// A name, and where it stands. `what` says whose, as in "the name of a buffer".
     #[inline(never)]
-    pub(super) fn name(&mut self, what: &str) -> Parsed<(Name, Span)> {
+    pub(super) fn name(&mut self, what: &str) -> Parsed<Named> {
         let name = match (&self.token().kind, self.word()) {
             (Kind::Quoted(name), _) => Name::from(name.as_str()),
-            (_, Some(word)) if !is_reserved(word) => word.into(),
-            (_, Some(word)) => {
-                let diagnostic = Diagnostic::new(ErrorCode::E0104, format!("`{word}` is a keyword and cannot be {what}"))
-                    .expected(what)
-                    .found("a keyword")
-                    .fix("quote it", Fix::Replace(Location::Text(self.span()), format!("`{word}`")));
-                return Err(self.refuse(diagnostic));
+            (_, Some(word)) if !self.is_keyword(word) => word.into(),
+            (_, Some(word)) if !self.line_ended() => {
+                let skip = self.keyword_as_name(word, what);
+                // Only behind a name there can be one of these.
+                let is_name =
+                    matches!(self.punct_ahead(1), Some("=" | ":" | "," | ")" | "{")) || self.word_ahead(1) == Some("in");
+                if !is_name {
+                    return Err(skip);
+                }
+                self.misnamed.push(word);
+                word.into()
             }
-            (_, None) => return Err(self.unexpected(what)),
+            (_, Some(_) | None) => return Err(self.unexpected(what)),
         };
         Ok((name, self.bump()))
     }
 
-    /// A string, and where it stands; `None`, with nothing read, if there is none.
-    pub(super) fn string(&mut self) -> Option<(Name, Span)> {
+    #[cold]
+    #[inline(never)]
+    fn keyword_as_name(&mut self, word: &str, what: &str) -> Skip {
+        let diagnostic = Diagnostic::new(ErrorCode::E0104, format!("`{word}` is a keyword and cannot be {what}"))
+            .expected(what)
+            .found("a keyword");
+        let diagnostic = quoting(diagnostic, word, self.span());
+        self.refuse(diagnostic)
+    }
+
+    /// A string, and where it stands; `None`, with nothing read, if there is none. One that does not end is one too.
+    pub(super) fn string(&mut self) -> Option<Named> {
         match &self.token().kind {
             Kind::String(text) => {
                 let name = Name::from(text.as_str());
                 Some((name, self.bump()))
+            }
+            Kind::Bad if self.slice(self.span()).starts_with('"') => {
+                self.complete = false;
+                Some((Name::from(""), self.bump()))
             }
             Kind::Word | Kind::Quoted(_) | Kind::Number(_) | Kind::Punct(_) | Kind::Bad | Kind::End => None,
         }
@@ -315,19 +411,26 @@ impl<'a> Parser<'a> {
 
     /// An unsigned number up to `max`, without suffix or with `u`. `what` says what it is, as in "a count".
     pub(super) fn number(&mut self, what: &str, max: u64) -> Parsed<(u64, Span)> {
-        let Kind::Number(Number::Int(magnitude, None | Some(vyre_spec::Scalar::U32))) = self.token().kind else {
-            return Err(self.unexpected(what));
-        };
-        match magnitude.filter(|magnitude| *magnitude <= max) {
-            Some(value) => Ok((value, self.bump())),
+        let Kind::Number(number) = self.token().kind else { return Err(self.unexpected(what)) };
+        let magnitude = match number {
+            Some(Number::Int(magnitude, None | Some(vyre_spec::Scalar::U32))) => magnitude,
+            Some(Number::Int(_, Some(_)) | Number::Float(_)) => return Err(self.unexpected(what)),
             None => {
-                let text = self.slice(self.span());
-                let diagnostic = Diagnostic::new(ErrorCode::E0303, format!("`{text}` is too large for {what}"))
-                    .expected(format!("at most {max}"))
-                    .found(text);
-                Err(self.refuse(diagnostic))
+                self.stood_in = true;
+                Some(1)
             }
+        };
+        let span = self.span();
+        if let Some(value) = magnitude.filter(|magnitude| *magnitude <= max) {
+            return Ok((value, self.bump()));
         }
+        let text = self.slice(span);
+        let diagnostic = Diagnostic::new(ErrorCode::E0303, format!("`{text}` is too large for {what}"))
+            .expected(format!("at most {max}"))
+            .found(text);
+        self.mistake_here(diagnostic);
+        self.stood_in = true;
+        Ok((1, self.bump()))
     }
 
     pub(super) fn u32(&mut self, what: &str) -> Parsed<(u32, Span)> {
@@ -335,9 +438,19 @@ impl<'a> Parser<'a> {
         Ok((value as u32, span))
     }
 
+    /// Reads a part of a declaration, which stands at `location`.
+    pub(super) fn part<T>(&mut self, location: Location, read: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+        self.stood_in = false;
+        let part = read(self)?;
+        if self.stood_in {
+            self.header.stand_ins.add(location);
+        }
+        Ok(part)
+    }
+
     /// An expression that stands for one with a mistake in it.
     pub(super) fn stand_in(&self, span: Span) -> Expr {
-        Expr { kind: ExprKind::Lit(Literal::Bool(false)), span, outer: span, head: span, height: 1 }
+        Expr { kind: ExprKind::Unknown(Vec::new()), span, outer: span, head: span, height: 1 }
     }
 
     // Lines and recovery.
@@ -359,14 +472,17 @@ impl<'a> Parser<'a> {
                 .expected("the end of the line")
                 .found(self.found());
             if self.is(";") {
-                self.refuse(diagnostic.fix("there is no `;` in the language: leave it out", Fix::Replace(span, String::new())));
+                self.mistake_here(
+                    diagnostic.fix("there is no `;` in the language: leave it out", Fix::Replace(span, String::new())),
+                );
                 self.bump();
             } else {
-                let skip = self.refuse(diagnostic.help("begin the next statement on a line of its own"));
+                let diagnostic = diagnostic.help("begin the next statement on a line of its own");
                 // What begins with a keyword is most likely a statement, and worth reading.
                 if !self.begins_statement() {
-                    return Err(skip);
+                    return Err(self.refuse(diagnostic));
                 }
+                self.mistake_here(diagnostic);
             }
         }
         self.end_line();
@@ -427,7 +543,6 @@ impl<'a> Parser<'a> {
     pub(super) fn resume(&mut self, at: usize) {
         self.at = at;
         self.last_mistake = Some(at);
-        self.brackets = 0;
         self.parens = 0;
         self.half_used = false;
     }
@@ -452,7 +567,7 @@ impl<'a> Parser<'a> {
         if self.is("}") {
             self.bump();
         } else {
-            let diagnostic = self.unexpected_diagnostic("`}`").related(Location::Text(open), "this `{` is not closed");
+            let diagnostic = self.unexpected_here("`}`").related(Location::Text(open), "this `{` is not closed");
             self.refuse(diagnostic);
         }
     }
@@ -466,13 +581,18 @@ impl<'a> Parser<'a> {
                 self.bump();
                 let (name, span) = match self.string() {
                     Some(string) => string,
+                    // A name that does not end on its line was reported.
+                    None if self.token().kind == Kind::Bad => {
+                        self.complete = false;
+                        ("".into(), self.bump())
+                    }
                     None => self.name("the name of the program")?,
                 };
                 (Some(name), span)
             }
             Some("raw") => (None, self.bump()),
             _ => {
-                let mut diagnostic = self.unexpected_diagnostic("`program`");
+                let mut diagnostic = self.unexpected_here("`program`");
                 if let Some(word) = self.word()
                     && let Some(meant) = nearest(word, ["program", "raw"])
                 {
@@ -493,7 +613,7 @@ impl<'a> Parser<'a> {
         self.end_line();
         let span = start.to(self.previous());
         if !self.at_end() {
-            let diagnostic = self.unexpected_diagnostic("the end of the text");
+            let diagnostic = self.unexpected_here("the end of the text");
             let diagnostic = match self.word() {
                 Some("program" | "raw") => diagnostic.help("a text has one program"),
                 _ => diagnostic,
@@ -501,6 +621,7 @@ impl<'a> Parser<'a> {
             self.refuse(diagnostic);
         }
         if self.header.workgroup.is_none() && !self.broken_workgroup {
+            self.header.stand_ins.add(Location::Workgroup);
             self.mistake(
                 Diagnostic::new(ErrorCode::E0411, "the workgroup size is missing")
                     .at(Location::Text(name_span))
@@ -509,4 +630,13 @@ impl<'a> Parser<'a> {
         }
         Ok(Program { name, name_span, span, header: std::mem::take(&mut self.header), body })
     }
+}
+
+fn not_expected(expected: String, found: String) -> Diagnostic {
+    Diagnostic::new(ErrorCode::E0104, format!("expected {expected}, found {found}")).expected(expected).found(found)
+}
+
+/// The same mistake, with the advice to quote a keyword that is meant as a name.
+fn quoting(diagnostic: Diagnostic, word: &str, span: Span) -> Diagnostic {
+    diagnostic.fix("quote it", Fix::Replace(Location::Text(span), format!("`{word}`")))
 }

@@ -12,8 +12,8 @@ use super::names::{is_reserved, write_name, write_quoted};
 use super::number::suffix_of;
 use super::types::{is_too_deep, is_type_word};
 use super::value::float_text;
-use super::{is_too_large, lower, parser};
-use crate::diagnostic::Source;
+use super::{is_too_large, read};
+use crate::diagnostic::{Source, StandIns};
 use crate::ir::{BufferDecl, Element, Expr, Item, Literal, Name, Node, Parts, Program, Scalar, Size, SpecValue, UnaryOp, Walk};
 use crate::memory_model::MemoryOrdering;
 use std::fmt::{self, Write};
@@ -30,8 +30,7 @@ pub fn print(program: &Program) -> Source {
     };
     let mut source = Source { name: "<program>".into(), text, spans: Default::default() };
     if !is_too_large(source.text.len())
-        && let Some(read) = parser::read(&source.text).program
-        && let Ok((_, spans)) = lower::lower(read, &source.text)
+        && let Some((_, spans, _)) = read(&source.text).program
     {
         source.spans = spans;
     }
@@ -81,7 +80,7 @@ impl Suffixes {
     }
 
     fn of(parts: &Parts) -> Self {
-        let contexts = infer::contexts(parts, |_, literal| matches!(literal, Literal::U32(_)));
+        let contexts = infer::contexts(parts, |_, literal| matches!(literal, Literal::U32(_)), &StandIns::default());
         let values = Walk::body(&parts.body).filter_map(|(item, _)| match item {
             Item::Expr(Expr::Lit(Literal::U32(value))) => Some(*value),
             Item::Expr(_) | Item::Node(_) => None,

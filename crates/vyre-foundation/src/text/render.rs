@@ -4,6 +4,7 @@
 //! statement with a hundred lines inside is pointed at, not repeated. Of lines that nobody can have written by hand the part around
 //! the mistake is shown.
 
+use super::code;
 use crate::diagnostic::{Diagnostic, Fix, Report, Source, Span};
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet, normalize_untrusted_str};
 
@@ -105,9 +106,7 @@ fn help(source: Option<&Source>, diagnostic: &Diagnostic) -> Option<String> {
         }
     });
     Some(match replaced {
-        Some(new) if !new.is_empty() && new.len() <= 80 && !new.contains('\n') && !help.contains(&format!("`{new}`")) => {
-            format!("{}: `{new}`", cut(help))
-        }
+        Some(new) if !new.is_empty() && new.len() <= 80 && !new.contains('\n') => format!("{}: {}", cut(help), code(&new)),
         Some(_) | None => cut(help),
     })
 }
@@ -282,6 +281,17 @@ note: expected at most 6, found 7";
         assert_eq!(with(Fix::Replace(at(0, 6), "const".into())), "  = help: write: `const`");
         assert_eq!(with(Fix::Replace(at(0, 6), String::new())), "  = help: write");
         assert_eq!(with(Fix::InsertAfter(at(0, 6), "\n  workgroup 64".into())), "  = help: write: `workgroup 64`");
+        // A name that is quoted has its quotes.
+        assert_eq!(with(Fix::Replace(at(0, 6), "`buffer`".into())), "  = help: write: `buffer`");
+        assert_eq!(with(Fix::Replace(at(0, 6), "a + `b c`".into())), "  = help: write: a + `b c`");
+        // The fix is shown even if the advice has the same letters in it.
+        assert_eq!(with(Fix::Replace(at(0, 6), "rite".into())), "  = help: write: `rite`");
+    }
+
+    #[test]
+    fn what_is_missing_at_the_end_of_a_line_is_marked_there() {
+        let drawn = draw_one("let a =\nlet b = 1\n", Diagnostic::new(ErrorCode::E0104, "nothing here").at(at(7, 7)));
+        assert!(drawn.ends_with("1 | let a =\n  |        ^"), "{drawn}");
     }
 
     #[test]

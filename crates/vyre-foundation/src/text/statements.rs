@@ -1,12 +1,13 @@
 //! Statements.
 
-use super::ast::{Expr, Stmt, StmtKind};
+use super::ast::{Expr, ExprKind, Stmt, StmtKind};
+use super::code;
 use super::lexer::{Kind, MAX_MISTAKES};
-use super::parser::{Mark, Parsed, Parser};
+use super::parser::{Mark, Named, Parsed, Parser, Skip};
 use super::suggest::nearest;
 use crate::diagnostic::{Diagnostic, Fix, Location, Span};
-use crate::ir::Name;
 use crate::memory_model::MemoryOrdering;
+use vyre_spec::limits::MAX_NESTING;
 use vyre_spec::{AtomicOp, Builtin, ErrorCode, SubgroupOp};
 
 /// Whose operations `let` may name: the word before the point.
@@ -28,7 +29,7 @@ impl Parser<'_> {
                     let diagnostic = Diagnostic::new(ErrorCode::E0108, "declarations stand before the first statement")
                         .related(Location::Text(first), "the first statement")
                         .help("move it to the top of the program");
-                    self.refuse(diagnostic);
+                    self.mistake_here(diagnostic);
                 }
                 if self.declaration().and_then(|()| self.end_of_statement()).is_err() {
                     self.recover(start);
@@ -51,7 +52,7 @@ impl Parser<'_> {
                 let start = self.at;
                 let diagnostic =
                     Diagnostic::new(ErrorCode::E0108, "declarations stand at the top of the program, outside of blocks");
-                self.refuse(diagnostic.help("move it to the top of the program"));
+                self.mistake_here(diagnostic.help("move it to the top of the program"));
                 if self.declaration().and_then(|()| self.end_of_statement()).is_err() {
                     self.recover(start);
                 }
@@ -72,6 +73,8 @@ impl Parser<'_> {
     /// Reads one statement and whatever follows it on its line. False if the rest of the body was skipped, because it is too deep.
     fn one_statement(&mut self, depth: u32, body: &mut Vec<Stmt>) -> bool {
         let start = self.at;
+        // Of statements with more than half of their depth in common only one is reported to be too deep.
+        self.deep_nest &= depth > MAX_NESTING / 2;
         if self.check_depth(depth).is_err() {
             self.skip_body();
             return false;
@@ -88,8 +91,27 @@ impl Parser<'_> {
         true
     }
 
+    /// Goes to the `{` on this line, if there is one, after a mistake before it.
+    fn resume_at_body(&mut self, skip: Skip) -> Parsed<()> {
+        if self.line_ended() && !self.is("{") {
+            return Err(skip);
+        }
+        let line = self.tokens[self.at..].iter().enumerate().take_while(|(i, token)| *i == 0 || !token.newline_before);
+        match line.map(|(i, token)| (i, &token.kind)).find(|(_, kind)| matches!(kind, Kind::Punct("{" | "}"))) {
+            Some((i, Kind::Punct("{"))) => {
+                self.resume(self.at + i);
+                Ok(())
+            }
+            _ => Err(skip),
+        }
+    }
+
     fn block(&mut self, depth: u32) -> Parsed<Vec<Stmt>> {
-        let open = self.expect("{")?;
+        if !self.is("{") {
+            let skip = self.no_body();
+            self.resume_at_body(skip)?;
+        }
+        let open = self.bump();
         self.end_line();
         self.indent += 1;
         let body = self.body(depth);
@@ -101,6 +123,7 @@ impl Parser<'_> {
     fn statement(&mut self, depth: u32) -> Parsed<Stmt> {
         let start = self.span();
         let (kind, head) = match (self.word(), &self.token().kind) {
+            (Some(_), _) if self.keyword_is_name() => self.assignment(depth)?,
             (Some("let"), _) => self.let_statement(depth)?,
             (Some("if"), _) => return self.if_statement(depth),
             (Some("for"), _) => self.for_statement(depth)?,
@@ -117,9 +140,14 @@ impl Parser<'_> {
                 (StmtKind::Trap(tag), head)
             }
             (Some("region"), _) => {
-                self.bump();
-                let Some((name, head)) = self.string() else {
-                    return Err(self.unexpected("the name of the region as a string"));
+                let start = self.bump();
+                let (name, head) = match self.string() {
+                    Some(string) => string,
+                    None => {
+                        let skip = self.unnamed_region();
+                        self.resume_at_body(skip)?;
+                        ("".into(), start)
+                    }
                 };
                 (StmtKind::Region(name, self.block(depth + 1)?), head)
             }
@@ -131,7 +159,7 @@ impl Parser<'_> {
             }
             (Some(_), _) | (None, Kind::Quoted(_)) => self.assignment(depth)?,
             (None, Kind::Word | Kind::String(_) | Kind::Number(_) | Kind::Punct(_) | Kind::Bad | Kind::End) => {
-                return Err(self.unexpected("a statement"));
+                return Err(self.no_statement());
             }
         };
         Ok(Stmt { kind, span: start.to(self.previous()), head })
@@ -158,15 +186,19 @@ impl Parser<'_> {
 
     #[inline(never)]
     fn assignment(&mut self, depth: u32) -> Parsed<(StmtKind, Span)> {
-        let (name, head) = match self.word() {
-            Some(word) if super::names::is_reserved(word) => return Err(self.unexpected("a statement")),
-            _ => self.name("a statement")?,
-        };
+        if let Some(word) = self.word().filter(|word| self.is_keyword(word)) {
+            let diagnostic = self.unexpected_here("a statement");
+            return Err(self.unexpected_keyword(word, diagnostic));
+        }
+        let (name, head) = self.name("a statement")?;
         if self.is("[") {
             self.bump();
-            let index = self.bracketed(|parser| parser.expr(depth + 1))?;
-            self.expect("]")?;
-            self.expect("=")?;
+            let index = self.expr(depth + 1)?;
+            let target = head.to(self.expect("]")?);
+            if !self.is("=") {
+                return Err(self.not_assigned("`=`", target, None));
+            }
+            self.bump();
             let value = self.expr(depth + 1)?;
             return Ok((StmtKind::Store(name, index, value), head));
         }
@@ -174,20 +206,78 @@ impl Parser<'_> {
             self.bump();
             return Ok((StmtKind::Assign(name, self.expr(depth + 1)?), head));
         }
-        let mut diagnostic = self.unexpected_diagnostic("`=` or `[`");
-        let operator = self.punct().filter(|_| self.punct_ahead(1) == Some("="));
-        if let Some(operator) = operator {
-            diagnostic = diagnostic.help(format!("write `{name} = {name} {operator} …`"));
-        } else if self.is("(") {
-            diagnostic = diagnostic.help("an expression is no statement; give its value a name with `let`, or store it");
-        } else {
-            let words =
-                ["let", "if", "for", "break", "continue", "return", "barrier", "trap", "region", "buffer", "const", "workgroup"];
-            if let Some(meant) = nearest(&name, words) {
-                diagnostic = diagnostic.fix("did you mean", Fix::Replace(Location::Text(head), meant.into()));
+        Err(self.not_assigned("`=` or `[`", head, Some(&name)))
+    }
+
+    /// The mistake that something else than `=` follows the target of an assignment; `word` is the target if it is a name, which may
+    /// be no target at all.
+    #[cold]
+    #[inline(never)]
+    fn not_assigned(&mut self, expected: &str, target: Span, word: Option<&str>) -> Skip {
+        let diagnostic = self.unexpected_diagnostic(expected);
+        let written = self.slice(target);
+        let operator = self.punct().filter(|_| !self.line_ended() && self.infix().is_some());
+        let next = self.ahead(1);
+        let touches = next.span.start == self.span().end;
+        let same = matches!((operator, &next.kind), (Some(one), Kind::Punct(other)) if one == *other);
+        let words =
+            ["let", "if", "for", "break", "continue", "return", "barrier", "trap", "region", "buffer", "const", "workgroup"];
+        let diagnostic = match (operator, word) {
+            (Some("=="), _) => diagnostic.fix("to assign, write", Fix::Replace(Location::Text(self.span()), "=".into())),
+            (Some(operator @ ("+" | "-")), _) if touches && same => {
+                diagnostic.help(format!("write {}", code(&format!("{written} = {written} {operator} 1"))))
             }
-        }
-        Err(self.refuse(diagnostic))
+            (Some(operator), _) if touches && next.kind == Kind::Punct("=") => {
+                diagnostic.help(format!("write {}", code(&format!("{written} = {written} {operator} …"))))
+            }
+            (None, Some(_)) if self.is("(") => {
+                diagnostic.help("an expression is no statement; give its value a name with `let`, or store it")
+            }
+            (_, Some("while" | "loop" | "do")) => {
+                diagnostic.help("a loop has bounds: `for i in 0..n { … }`, and `break` leaves it")
+            }
+            (_, Some("var" | "mut" | "auto")) => {
+                diagnostic.fix("did you mean", Fix::Replace(Location::Text(target), "let".into()))
+            }
+            (_, Some("elif" | "elsif" | "elseif")) => diagnostic.help("write `} else if … {`"),
+            (_, Some(word)) => match nearest(word, words) {
+                Some(meant) => diagnostic.fix("did you mean", Fix::Replace(Location::Text(target), meant.into())),
+                None => diagnostic,
+            },
+            (_, None) => diagnostic,
+        };
+        self.refuse(diagnostic)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn no_statement(&mut self) -> Skip {
+        let diagnostic = self.unexpected_here("a statement");
+        let comment = self.is("/") && self.punct_ahead(1) == Some("*");
+        let diagnostic = if comment { diagnostic.help("a comment begins with `//` and ends with its line") } else { diagnostic };
+        self.refuse(diagnostic)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn no_body(&mut self) -> Skip {
+        let diagnostic = self.unexpected_diagnostic("`{`");
+        let diagnostic = match self.is("=") && !self.line_ended() {
+            true => diagnostic.fix("to compare, write", Fix::Replace(Location::Text(self.span()), "==".into())),
+            false => diagnostic,
+        };
+        self.refuse(diagnostic)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn unnamed_region(&mut self) -> Skip {
+        let diagnostic = self.unexpected_diagnostic("the name of the region as a string");
+        let diagnostic = match self.word().filter(|_| !self.line_ended()) {
+            Some(word) => diagnostic.fix("quote it", Fix::Replace(Location::Text(self.span()), format!("\"{word}\""))),
+            None => diagnostic,
+        };
+        self.refuse(diagnostic)
     }
 
     /// An expression before a block: after a mistake in it the block is still read, unless that is too deep as well.
@@ -195,15 +285,8 @@ impl Parser<'_> {
         self.check_depth(depth)?;
         let start = self.span();
         self.expr(depth).or_else(|skip| {
-            let rest = &self.tokens[self.at..];
-            let line = rest.iter().enumerate().take_while(|(i, token)| *i == 0 || !token.newline_before);
-            match line.map(|(i, token)| (i, &token.kind)).find(|(_, kind)| matches!(kind, Kind::Punct("{" | "}"))) {
-                Some((i, Kind::Punct("{"))) => {
-                    self.resume(self.at + i);
-                    Ok(self.stand_in(start))
-                }
-                _ => Err(skip),
-            }
+            self.resume_at_body(skip)?;
+            Ok(self.stand_in(start))
         })
     }
 
@@ -274,45 +357,45 @@ impl Parser<'_> {
 
     /// `atomic.op(…)` or `subgroup.op(…)`, which is a statement of its own; `result` is what `let` declares.
     #[inline(never)]
-    fn operation(&mut self, result: Option<(Name, Span)>, family: Family, depth: u32) -> Parsed<(StmtKind, Span)> {
+    fn operation(&mut self, result: Option<Named>, family: Family, depth: u32) -> Parsed<(StmtKind, Span)> {
         let start = self.bump();
         self.expect(".")?;
         let Some(word) = self.word() else { return Err(self.unexpected("the name of an operation")) };
         let done = match family {
             Family::Atomic => {
-                let Some(op) = AtomicOp::from_mnemonic(word) else {
-                    return Err(self.unknown_operation("atomic", word, AtomicOp::ALL.iter().map(|op| op.mnemonic())));
-                };
+                let op = AtomicOp::from_mnemonic(word);
+                if op.is_none() {
+                    self.unknown_operation("atomic", word, AtomicOp::ALL.iter().map(|op| op.mnemonic()));
+                }
                 let function = start.to(self.bump());
-                self.open_call()?;
-                self.brackets += 1;
-                if self.is(")") {
-                    let diagnostic = few_atomic_arguments(function);
-                    return Err(self.refuse(diagnostic));
+                let (buffer, values) = self.atomic_arguments(depth + 1)?;
+                let mut values = values.into_iter();
+                match (op, buffer, values.next()) {
+                    (Some(op), Some((buffer, head)), Some(index)) => {
+                        (StmtKind::Atomic { result, op, function, buffer, index, operands: values.collect() }, head)
+                    }
+                    (op, buffer, index) => {
+                        if op.is_some() {
+                            self.mistake(few_atomic_arguments(function));
+                        }
+                        // So that the buffer is looked for.
+                        let len = buffer.map(|(name, span)| self.node(ExprKind::Len(name), span, span, depth + 2)).transpose()?;
+                        let below = len.into_iter().chain(index).chain(values).collect();
+                        self.unknown_statement(result, below, function, depth)?
+                    }
                 }
-                let (buffer, head) = self.name("the name of a buffer")?;
-                if self.is(")") {
-                    let diagnostic = few_atomic_arguments(function);
-                    return Err(self.refuse(diagnostic));
-                }
-                self.argument_comma()?;
-                let index = self.expr(depth + 1)?;
-                let mut operands = Vec::new();
-                while self.is(",") {
-                    self.argument_comma()?;
-                    operands.push(self.expr(depth + 1)?);
-                }
-                self.brackets -= 1;
-                self.expect(")")?;
-                (StmtKind::Atomic { result, op, function, buffer, index, operands }, head)
             }
             Family::Subgroup => {
-                let Some(op) = SubgroupOp::from_mnemonic(word) else {
-                    return Err(self.unknown_operation("subgroup", word, SubgroupOp::ALL.iter().map(|op| op.mnemonic())));
-                };
+                let op = SubgroupOp::from_mnemonic(word);
+                if op.is_none() {
+                    self.unknown_operation("subgroup", word, SubgroupOp::ALL.iter().map(|op| op.mnemonic()));
+                }
                 let head = start.to(self.bump());
                 let operands = self.arguments(depth + 1)?;
-                (StmtKind::Subgroup { result, op, operands }, head)
+                match op {
+                    Some(op) => (StmtKind::Subgroup { result, op, operands }, head),
+                    None => self.unknown_statement(result, operands, head, depth)?,
+                }
             }
         };
         if self.infix().is_some() || self.is(".") {
@@ -324,13 +407,46 @@ impl Parser<'_> {
         Ok(done)
     }
 
-    fn unknown_operation(&mut self, family: &str, word: &str, known: impl Iterator<Item = &'static str>) -> super::parser::Skip {
+    /// The buffer and the values between the parentheses of an atomic operation, as far as there are any.
+    fn atomic_arguments(&mut self, depth: u32) -> Parsed<(Option<Named>, Vec<Expr>)> {
+        self.open_call()?;
+        let mut values = Vec::new();
+        let mut buffer = None;
+        if !self.is(")") {
+            buffer = Some(self.name("the name of a buffer")?);
+            while self.is(",") {
+                self.bump();
+                values.push(self.expr(depth)?);
+            }
+        }
+        self.close_call()?;
+        Ok((buffer, values))
+    }
+
+    /// What stands for an operation with a mistake in it, over these operands.
+    fn unknown_statement(
+        &mut self,
+        result: Option<Named>,
+        operands: Vec<Expr>,
+        head: Span,
+        depth: u32,
+    ) -> Parsed<(StmtKind, Span)> {
+        let value = self.node(ExprKind::Unknown(operands), head.to(self.previous()), head, depth + 1)?;
+        Ok(match result {
+            Some((name, span)) => (StmtKind::Let(name, value), span),
+            // Of the statements that declare nothing this one takes any value.
+            None => (StmtKind::If(value, Vec::new(), Vec::new()), head),
+        })
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn unknown_operation(&mut self, family: &str, word: &str, known: impl Iterator<Item = &'static str>) {
         let diagnostic = Diagnostic::new(ErrorCode::E0205, format!("there is no operation `{family}.{word}`"));
-        let diagnostic = match nearest(word, known) {
+        self.mistake_here(match nearest(word, known) {
             Some(meant) => diagnostic.fix("did you mean", Fix::Replace(Location::Text(self.span()), meant.into())),
             None => diagnostic,
-        };
-        self.refuse(diagnostic)
+        });
     }
 }
 

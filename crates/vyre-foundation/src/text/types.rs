@@ -98,7 +98,7 @@ impl Parser<'_> {
 
     fn data_type_at(&mut self, depth: u32) -> Parsed<DataType> {
         self.check_depth(depth)?;
-        let Some(word) = self.word() else { return Err(self.unexpected("a type")) };
+        let Some(word) = self.word().filter(|word| !self.is_keyword(word)) else { return Err(self.unexpected("a type")) };
         let span = self.span();
         let parameters = self.punct_ahead(1) == Some("<");
         if let (Some(data_type), false) = (plain(word), parameters) {
@@ -107,8 +107,13 @@ impl Parser<'_> {
         }
         let known = FAMILIES.contains(&word) || vector_count(word).is_some();
         if !known || !parameters {
-            let diagnostic = unknown_type(word, span, known);
-            return Err(self.refuse(diagnostic));
+            self.mistake(unknown_type(word, span, parameters));
+            self.stood_in = true;
+            self.bump();
+            if parameters {
+                self.unknown_parameters(depth)?;
+            }
+            return Ok(DataType::U32);
         }
         self.bump();
         self.bump_marked(Mark::Tight);
@@ -157,8 +162,24 @@ impl Parser<'_> {
         Ok(data_type)
     }
 
+    /// The parameters of a type that does not exist.
+    fn unknown_parameters(&mut self, depth: u32) -> Parsed<()> {
+        self.bump_marked(Mark::Tight);
+        loop {
+            match self.token().kind {
+                Kind::Number(_) => drop(self.number("a number", u64::MAX)?),
+                Kind::Word | Kind::Quoted(_) | Kind::String(_) | Kind::Punct(_) | Kind::Bad | Kind::End => {
+                    self.data_type_at(depth + 1)?;
+                }
+            }
+            if !self.is(",") {
+                return self.close_angle();
+            }
+            self.type_comma()?;
+        }
+    }
+
     fn type_comma(&mut self) -> Parsed<()> {
-        self.marks[self.at] = Mark::Comma(1);
         self.expect(",").map(|_| ())
     }
 
@@ -176,39 +197,39 @@ impl Parser<'_> {
         }
     }
 
-    /// The scalar that a bitcast names.
+    /// The scalar that a bitcast names; `None` if it names another type, which is reported.
     #[inline(never)]
-    pub(super) fn scalar(&mut self) -> Parsed<Scalar> {
-        let Some(word) = self.word() else { return Err(self.unexpected("a type")) };
-        match Scalar::ALL.into_iter().find(|scalar| scalar.name() == word) {
-            Some(scalar) => {
-                self.bump();
-                Ok(scalar)
-            }
-            None => {
-                let names = Scalar::ALL.map(Scalar::name);
-                let span = self.span();
-                let diagnostic = Diagnostic::new(ErrorCode::E0207, format!("`{word}` is no type that kernels compute on"))
-                    .expected(format!("one of {}", names.join(" ")))
-                    .found(format!("`{word}`"));
-                let diagnostic = match nearest(word, names) {
-                    Some(meant) => diagnostic.fix("did you mean", Fix::Replace(Location::Text(span), meant.into())),
-                    None => diagnostic,
-                };
-                Err(self.refuse(diagnostic))
-            }
+    pub(super) fn scalar(&mut self) -> Parsed<Option<Scalar>> {
+        let Some(word) = self.word().filter(|word| !self.is_keyword(word)) else { return Err(self.unexpected("a type")) };
+        let scalar = Scalar::ALL.into_iter().find(|scalar| scalar.name() == word);
+        if scalar.is_none() {
+            let names = Scalar::ALL.map(Scalar::name);
+            let diagnostic = Diagnostic::new(ErrorCode::E0207, format!("`{word}` is no type that kernels compute on"))
+                .expected(format!("one of {}", names.join(", ")))
+                .found(format!("`{word}`"));
+            let meant = nearest(word, names);
+            self.mistake_here(suggesting(diagnostic, meant, self.span()));
         }
+        self.bump();
+        Ok(scalar)
     }
 }
 
-fn unknown_type(word: &str, span: Span, needs_parameters: bool) -> Diagnostic {
-    if needs_parameters {
-        return Diagnostic::new(ErrorCode::E0207, format!("the type `{word}` needs parameters"))
-            .at(Location::Text(span))
-            .help(format!("write `{word}<…>`"));
+/// The mistake that a word is no type, or not with or without `parameters`.
+fn unknown_type(word: &str, span: Span, parameters: bool) -> Diagnostic {
+    let diagnostic = |message: String| Diagnostic::new(ErrorCode::E0207, message).at(Location::Text(span));
+    if FAMILIES.contains(&word) || vector_count(word).is_some() {
+        return diagnostic(format!("the type `{word}` needs parameters")).help(format!("write `{word}<…>`"));
     }
-    let diagnostic = Diagnostic::new(ErrorCode::E0207, format!("there is no type `{word}`")).at(Location::Text(span));
-    match nearest(word, PLAIN.iter().map(|(name, _)| name.as_str()).chain(FAMILIES).chain(["vec2", "vec3", "vec4"])) {
+    if parameters && plain(word).is_some() {
+        return diagnostic(format!("the type `{word}` has no parameters"));
+    }
+    let known = PLAIN.iter().map(|(name, _)| name.as_str()).chain(FAMILIES).chain(["vec2", "vec3", "vec4"]);
+    suggesting(diagnostic(format!("there is no type `{word}`")), nearest(word, known), span)
+}
+
+fn suggesting(diagnostic: Diagnostic, meant: Option<&str>, span: Span) -> Diagnostic {
+    match meant {
         Some(meant) => diagnostic.fix("did you mean", Fix::Replace(Location::Text(span), meant.into())),
         None => diagnostic,
     }

@@ -41,7 +41,7 @@ mod resolve;
 mod uniformity;
 
 use crate::determinism::{self, Determinism};
-use crate::diagnostic::{BufferPart, Diagnostic, Location, Report};
+use crate::diagnostic::{BufferPart, Diagnostic, Location, Report, StandIns};
 use crate::ir::{Access, Place, Program};
 use crate::kernel::Kernel;
 use vyre_spec::ErrorCode;
@@ -78,17 +78,27 @@ impl Program {
 
 /// Checks every rule.
 pub(crate) fn validate(program: &Program) -> Result<Validated, Report> {
+    match check(program, &StandIns::default()) {
+        Ok(kernel) => {
+            let determinism = determinism::of_kernel(&kernel);
+            Ok(Validated { kernel, determinism })
+        }
+        Err(mistakes) => Err(Report::about(program, mistakes)),
+    }
+}
+
+/// Every mistake against the rules beside those that were reported where something stands in.
+pub(crate) fn mistakes_beside(program: &Program, stand_ins: &StandIns) -> Vec<Diagnostic> {
+    check(program, stand_ins).err().unwrap_or_default()
+}
+
+fn check(program: &Program, stand_ins: &StandIns) -> Result<Kernel, Vec<Diagnostic>> {
     if let Some(mistake) = nested_too_deep(program) {
-        return Err(Report::about(program, vec![mistake]));
+        return Err(vec![mistake]);
     }
-    let (mut kernel, mut mistakes) = resolve::resolve(program);
+    let (mut kernel, mut mistakes) = resolve::resolve(program, stand_ins);
     uniformity::check(&mut kernel, &mut mistakes);
-    if mistakes.is_empty() {
-        let determinism = determinism::of_kernel(&kernel);
-        Ok(Validated { kernel, determinism })
-    } else {
-        Err(Report::about(program, mistakes))
-    }
+    if mistakes.is_empty() { Ok(kernel) } else { Err(mistakes) }
 }
 
 /// Rule 1, without recursion; every later step may then recurse.
@@ -124,7 +134,10 @@ pub fn portable_warnings(validated: &Validated) -> Vec<Diagnostic> {
     if let Some((n, bytes)) = resolve::exceeds(kernel, portable::WORKGROUP_BYTES) {
         warnings.push(
             warn(
-                format!("with this buffer the workgroup memory takes {bytes} bytes; small devices have {}", portable::WORKGROUP_BYTES),
+                format!(
+                    "with this buffer the workgroup memory takes {bytes} bytes; small devices have {}",
+                    portable::WORKGROUP_BYTES
+                ),
                 Location::Buffer(n, BufferPart::Whole),
             )
             .expected(format!("at most {}", portable::WORKGROUP_BYTES))
@@ -140,11 +153,7 @@ pub fn portable_warnings(validated: &Validated) -> Vec<Diagnostic> {
     if let Some(extra) = storage.get(portable::STORAGE_BUFFERS) {
         warnings.push(
             warn(
-                format!(
-                    "{} storage buffers; small devices have at most {}",
-                    storage.len(),
-                    portable::STORAGE_BUFFERS
-                ),
+                format!("{} storage buffers; small devices have at most {}", storage.len(), portable::STORAGE_BUFFERS),
                 Location::Buffer(*extra as u32, BufferPart::Whole),
             )
             .expected(format!("at most {}", portable::STORAGE_BUFFERS))
@@ -157,11 +166,7 @@ pub fn portable_warnings(validated: &Validated) -> Vec<Diagnostic> {
         if let Some(bytes) = bytes.filter(|bytes| *bytes > portable::STORAGE_BYTES) {
             warnings.push(
                 warn(
-                    format!(
-                        "`{}` takes {bytes} bytes; small devices bind at most {}",
-                        buffer.name,
-                        portable::STORAGE_BYTES
-                    ),
+                    format!("`{}` takes {bytes} bytes; small devices bind at most {}", buffer.name, portable::STORAGE_BYTES),
                     Location::Buffer(i as u32, BufferPart::Count),
                 )
                 .expected(format!("at most {}", portable::STORAGE_BYTES))

@@ -4,14 +4,16 @@
 //! kernel gets a stand-in that is uniform and of no type, so that the walk and the uniformity check after it can go on and find the
 //! other mistakes.
 
-use crate::diagnostic::{BufferPart, Diagnostic, Fix, Location};
+use crate::diagnostic::{BufferPart, Diagnostic, Fix, Location, StandIns};
 use crate::ir::{
-    Access, Axis, Body, BufferDecl, Builtin, DataType, Element, Expr, Literal, Name, Node, OpId, Parts, Place, Program, Size, SpecValue,
+    Access, Axis, Body, BufferDecl, Builtin, DataType, Element, Expr, Item, Literal, Name, Node, OpId, Parts, Place, Program,
+    Size, SpecValue,
 };
 use crate::kernel::{Buffer, BufferId, ExprId, ExprKind, Kernel, Stmt, StmtKind, TypedExpr, Uses, Var, VarId};
 use crate::memory_model::MemoryOrdering;
-use crate::text::suggest::nearest;
-use std::collections::HashMap;
+use crate::text::{code, suggest::nearest};
+use std::cell::OnceCell;
+use std::collections::{HashMap, HashSet};
 use vyre_scalar::memory::byte_length;
 use vyre_spec::limits::{MAX_WORKGROUP_BYTES, MAX_WORKGROUP_INVOCATIONS, SUBGROUP_SIZES};
 use vyre_spec::{ErrorCode, OpInfo, Operand, Scalar, Storage, TypeSet, ValueType};
@@ -41,12 +43,18 @@ struct Typed {
 }
 
 struct Resolver<'a> {
+    program: &'a Program,
     parts: &'a Parts,
+    stand_ins: &'a StandIns,
     kernel: Kernel,
     mistakes: Vec<Diagnostic>,
     names: HashMap<Name, Binding>,
     /// Names that some scope declared which has ended, for better advice, and whether they were counters.
     gone: HashMap<Name, (Location, bool)>,
+    /// All declarations of variables in the program, in order; made when the first name is not known.
+    all_declared: OnceCell<HashMap<&'a Name, Vec<(Place, Location)>>>,
+    /// The statement whose own expressions are being looked at.
+    statement: Place,
     /// Names declared in the open scopes, innermost last; see `scope`.
     declared: Vec<Name>,
     /// By variable: whether its type is known.
@@ -55,17 +63,19 @@ struct Resolver<'a> {
     loops: u32,
     /// How many `if`s and loops are around the current statement.
     control: u32,
-    /// The binding to suggest next, above all that are used.
-    next_binding: u32,
+    /// The bindings that are used or have been suggested.
+    bindings: HashSet<u32>,
     /// By buffer: whether its declaration says what it holds.
     known_buffers: Vec<bool>,
 }
 
-/// The kernel and every mistake against rules 2 to 21.
-pub(super) fn resolve(program: &Program) -> (Kernel, Vec<Diagnostic>) {
+/// The kernel and every mistake against rules 2 to 21 that is not hidden where something stands in.
+pub(super) fn resolve(program: &Program, stand_ins: &StandIns) -> (Kernel, Vec<Diagnostic>) {
     let parts = program.parts();
     let mut resolver = Resolver {
+        program,
         parts,
+        stand_ins,
         kernel: Kernel {
             buffers: Vec::new(),
             vars: Vec::new(),
@@ -79,18 +89,20 @@ pub(super) fn resolve(program: &Program) -> (Kernel, Vec<Diagnostic>) {
         mistakes: Vec::new(),
         names: HashMap::new(),
         gone: HashMap::new(),
+        all_declared: OnceCell::new(),
+        statement: Place(0),
         declared: Vec::new(),
         typed: Vec::new(),
         next_place: 0,
         loops: 0,
         control: 0,
-        next_binding: parts.buffers.iter().filter_map(|decl| decl.binding).max().map_or(0, |highest| highest.saturating_add(1)),
+        bindings: parts.buffers.iter().filter_map(|decl| decl.binding).collect(),
         known_buffers: Vec::new(),
     };
     resolver.constants();
     resolver.buffers();
-    resolver.workgroup();
-    resolver.subgroup();
+    let workgroup_known = resolver.workgroup();
+    resolver.subgroup(workgroup_known);
     resolver.kernel.body = resolver.scope(&parts.body);
     debug_assert_eq!(resolver.next_place as usize, program.walk().count(), "places are counted as Walk counts them");
     (resolver.kernel, resolver.mistakes)
@@ -112,7 +124,7 @@ pub(super) fn exceeds(kernel: &Kernel, limit: u64) -> Option<(u32, u64)> {
     None
 }
 
-impl Resolver<'_> {
+impl<'a> Resolver<'a> {
     fn mistake(&mut self, diagnostic: Diagnostic) {
         self.mistakes.push(diagnostic);
     }
@@ -157,13 +169,29 @@ impl Resolver<'_> {
         }
     }
 
+    /// The constant of this name, and its number.
+    fn constant(&self, name: &Name) -> Option<(u32, &'a SpecValue)> {
+        let (n, decl) = self.parts.consts.iter().enumerate().find(|(_, decl)| decl.name == *name)?;
+        Some((n as u32, &decl.default))
+    }
+
+    /// A size that is written at `location`; `None` after a mistake in it.
     fn size(&mut self, size: &Size, location: Location) -> Option<u32> {
+        let hidden = match size {
+            Size::Lit(_) => self.stand_ins.has(location),
+            Size::Const(name) => self.constant(name).is_some_and(|(n, _)| self.stand_ins.has(Location::Const(n))),
+        };
+        if hidden {
+            return None;
+        }
         let value = self.parts.size_value(size);
         if let (None, Size::Const(name)) = (value, size) {
             let diagnostic = match self.parts.constant(name) {
-                Some(decl) => Diagnostic::new(ErrorCode::E0412, format!("{name:?} is {}, and a size is u32", decl.default.kind()))
-                    .expected("a u32 constant")
-                    .found(decl.default.kind()),
+                Some(decl) => {
+                    Diagnostic::new(ErrorCode::E0412, format!("{name:?} is {}, and a size is u32", decl.default.kind()))
+                        .expected("a u32 constant")
+                        .found(decl.default.kind())
+                }
                 None => {
                     let known = self.parts.consts.iter().map(|decl| decl.name.as_str());
                     let suggestion = nearest(name, known).map(str::to_string);
@@ -235,29 +263,36 @@ impl Resolver<'_> {
         }
     }
 
+    /// The smallest binding that nothing uses; it then counts as used, so that every suggestion can be followed.
+    fn next_free_binding(&mut self) -> u32 {
+        let free = (0..).find(|binding| !self.bindings.contains(binding)).unwrap_or(0);
+        self.bindings.insert(free);
+        free
+    }
+
     fn binding(&mut self, n: u32, decl: &BufferDecl, bindings: &mut HashMap<u32, u32>) {
-        let next_free = self.next_binding;
         match (decl.access, decl.binding) {
             (Access::Workgroup, None) => {}
+            _ if self.stand_ins.has(Location::Buffer(n, BufferPart::Binding)) => {}
             (Access::Workgroup, Some(_)) => self.mistake(
                 Diagnostic::new(ErrorCode::E0403, format!("the workgroup buffer {:?} cannot have a binding", decl.name))
                     .at(Location::Buffer(n, BufferPart::Binding))
                     .help("remove the binding: workgroup memory is not passed by the caller"),
             ),
             (Access::Read | Access::ReadWrite | Access::Output | Access::Uniform, None) => {
-                self.next_binding = self.next_binding.saturating_add(1);
+                let next_free = self.next_free_binding();
                 self.mistake(
-                Diagnostic::new(ErrorCode::E0402, format!("the buffer {:?} needs a binding", decl.name))
-                    .at(Location::Buffer(n, BufferPart::Whole))
-                    .fix(
-                        "the next free one is",
-                        Fix::InsertAfter(Location::Buffer(n, BufferPart::Whole), format!(" @{next_free}")),
-                    ),
-            );
+                    Diagnostic::new(ErrorCode::E0402, format!("the buffer {:?} needs a binding", decl.name))
+                        .at(Location::Buffer(n, BufferPart::Whole))
+                        .fix(
+                            "the next free one is",
+                            Fix::InsertAfter(Location::Buffer(n, BufferPart::Whole), format!(" @{next_free}")),
+                        ),
+                );
             }
             (Access::Read | Access::ReadWrite | Access::Output | Access::Uniform, Some(binding)) => {
                 if let Some(earlier) = bindings.insert(binding, n) {
-                    self.next_binding = self.next_binding.saturating_add(1);
+                    let next_free = self.next_free_binding();
                     bindings.insert(binding, earlier);
                     self.mistake(
                         Diagnostic::new(ErrorCode::E0401, format!("binding {binding} is taken"))
@@ -277,10 +312,12 @@ impl Resolver<'_> {
     fn element(&mut self, n: u32, decl: &BufferDecl) -> Option<DataType> {
         let location = Location::Buffer(n, BufferPart::Element);
         let data_type = match &decl.element {
+            Element::Type(_) if self.stand_ins.has(location) => return None,
             Element::Type(data_type) => data_type.clone(),
-            Element::Const(name) => match self.parts.constant(name).map(|decl| &decl.default) {
-                Some(SpecValue::DType(data_type)) => data_type.clone(),
-                Some(other) => {
+            Element::Const(name) => match self.constant(name) {
+                Some((n, SpecValue::DType(_))) if self.stand_ins.has(Location::Const(n)) => return None,
+                Some((_, SpecValue::DType(data_type))) => data_type.clone(),
+                Some((_, other)) => {
                     self.mistake(
                         Diagnostic::new(ErrorCode::E0412, format!("{name:?} is {}, and an element type is needed", other.kind()))
                             .at(location)
@@ -322,10 +359,11 @@ impl Resolver<'_> {
         }
     }
 
-    fn workgroup(&mut self) {
-        let mut known = true;
-        for size in &self.parts.workgroup {
-            known &= self.size(size, Location::Workgroup).is_some();
+    /// Whether the size of a workgroup is known.
+    fn workgroup(&mut self) -> bool {
+        let mut known = !self.stand_ins.has(Location::Workgroup);
+        for (size, axis) in self.parts.workgroup.iter().zip(Axis::ALL) {
+            known &= self.size(size, Location::WorkgroupAxis(axis)).is_some();
         }
         let size = self.kernel.workgroup_size;
         let total = size.iter().try_fold(1u32, |total, extent| total.checked_mul(*extent));
@@ -340,10 +378,11 @@ impl Resolver<'_> {
                 .found(total.map_or("more than 4294967295".to_string(), |total| total.to_string())),
             );
         }
+        known
     }
 
-    fn subgroup(&mut self) {
-        let Some(size) = self.parts.subgroup else { return };
+    fn subgroup(&mut self, workgroup_known: bool) {
+        let Some(size) = self.parts.subgroup.filter(|_| !self.stand_ins.has(Location::Subgroup)) else { return };
         if !SUBGROUP_SIZES.contains(&size) {
             self.mistake(
                 Diagnostic::new(ErrorCode::E0414, format!("there are no subgroups of {size} lanes"))
@@ -354,7 +393,7 @@ impl Resolver<'_> {
             return;
         }
         let total = self.kernel.workgroup_size.iter().try_fold(1u32, |total, extent| total.checked_mul(*extent));
-        if let Some(total) = total.filter(|total| total % size != 0) {
+        if let Some(total) = total.filter(|total| workgroup_known && total % size != 0) {
             self.mistake(
                 Diagnostic::new(
                     ErrorCode::E0414,
@@ -416,6 +455,7 @@ impl Resolver<'_> {
 
     fn stmt(&mut self, node: &Node) -> Stmt {
         let place = self.place();
+        self.statement = place;
         let kind = match node {
             Node::Let { name, value } => {
                 let value = self.expr(value);
@@ -594,7 +634,7 @@ impl Resolver<'_> {
         let Some(binding) = self.names.get(name) else {
             let diagnostic = self.unknown(name, location);
             let diagnostic = match diagnostic.help {
-                None => diagnostic.help(format!("declare it: `let {name} = …`")),
+                None => diagnostic.help(format!("declare it: {}", code(&format!("let {name} = …")))),
                 Some(_) => diagnostic,
             };
             self.mistake(diagnostic);
@@ -631,6 +671,14 @@ impl Resolver<'_> {
                 true => "a counter ends with its loop: copy it into a variable that was declared before",
                 false => "declare it before the scope, and assign to it inside",
             });
+        }
+        let all = self.all_declared.get_or_init(|| all_declared(self.program));
+        let later = all.get(name).and_then(|all| all.iter().find(|(place, _)| *place >= self.statement));
+        if let Some((place, declared)) = later {
+            return match *place == self.statement {
+                true => diagnostic.related(*declared, "declared by this very statement").help("until then it has no value"),
+                false => diagnostic.related(*declared, "declared later").help("declare it before it is used"),
+            };
         }
         let values = self.names.iter().filter(|(_, binding)| !matches!(binding.meaning, Meaning::Buffer(_)));
         let mut candidates: Vec<&str> = values.map(|(name, _)| name.as_str()).collect();
@@ -696,21 +744,20 @@ impl Resolver<'_> {
     fn atomic_target(&mut self, name: &Name, place: Place) -> Option<(BufferId, Scalar)> {
         let id = self.buffer(name, place).filter(|id| self.known_buffers[id.index()])?;
         let Buffer { access, element, .. } = self.kernel.buffer(id);
-        match element {
-            DataType::U32 if access.is_writable() => Some((id, Scalar::U32)),
-            DataType::I32 if access.is_writable() => Some((id, Scalar::I32)),
-            other => {
-                let found = format!("a {access} buffer of {other}");
-                self.mistake(
-                    Diagnostic::new(ErrorCode::E0410, format!("{name:?} is {found}, which has no atomic operations"))
-                        .at(Location::Head(place))
-                        .related(Location::Buffer(id.0, BufferPart::Whole), "declared here")
-                        .expected("an output, read_write or workgroup buffer of u32 or i32")
-                        .found(found),
-                );
-                None
-            }
+        if let Storage::Computed(ValueType::Scalar(scalar @ (Scalar::U32 | Scalar::I32))) = element.storage()
+            && access.is_writable()
+        {
+            return Some((id, scalar));
         }
+        let found = format!("a {access} buffer of {element}");
+        self.mistake(
+            Diagnostic::new(ErrorCode::E0410, format!("{name:?} is {found}, which has no atomic operations"))
+                .at(Location::Head(place))
+                .related(Location::Buffer(id.0, BufferPart::Whole), "declared here")
+                .expected("an output, read_write or workgroup buffer of u32 or i32")
+                .found(found),
+        );
+        None
     }
 
     fn subgroup_declared(&mut self, place: Place) {
@@ -742,6 +789,10 @@ impl Resolver<'_> {
 
     fn expr(&mut self, expr: &Expr) -> Typed {
         let place = self.place();
+        if self.stand_ins.has(Location::Tree(place)) {
+            let below = expr.children().map(|child| self.expr(child).id).collect();
+            return self.push(ExprKind::Vector(below), None, place);
+        }
         match expr {
             Expr::Lit(literal) => Typed { literal: true, ..self.literal(*literal, place) },
             Expr::Var(name) => self.var(name, place),
@@ -957,8 +1008,8 @@ impl Resolver<'_> {
     fn fixed(&mut self, expr: &Expr, expected: Scalar, code: ErrorCode, what: &str) -> Typed {
         let value = self.expr(expr);
         if let Some(found) = value.ty.filter(|found| *found != ValueType::Scalar(expected)) {
-            let diagnostic = Diagnostic::new(code, format!("{what} must be {expected}, found {found}"))
-                .at(Location::Tree(value.place));
+            let diagnostic =
+                Diagnostic::new(code, format!("{what} must be {expected}, found {found}")).at(Location::Tree(value.place));
             let diagnostic = self.mismatch(diagnostic, expected.into(), value);
             self.mistake(diagnostic);
         }
@@ -967,12 +1018,12 @@ impl Resolver<'_> {
 
     fn vector_type(&mut self, components: &[Typed], place: Place) -> Option<ValueType> {
         let wrong = |message: String| {
-            Diagnostic::new(ErrorCode::E0311, message)
-                .at(Location::Tree(place))
-                .expected("2 to 4 components of u32, i32 or f32")
+            Diagnostic::new(ErrorCode::E0311, message).at(Location::Tree(place)).expected("2 to 4 components of u32, i32 or f32")
         };
         if !(2..=4).contains(&components.len()) {
-            self.mistake(wrong(format!("a vector cannot have {}", counted(components.len(), "component"))).found(components.len()));
+            self.mistake(
+                wrong(format!("a vector cannot have {}", counted(components.len(), "component"))).found(components.len()),
+            );
             return None;
         }
         let first = components.iter().find_map(|component| component.ty)?;
@@ -1111,6 +1162,25 @@ impl Resolver<'_> {
             }
         }
     }
+}
+
+/// Where the variables of a program are declared.
+fn all_declared(program: &Program) -> HashMap<&Name, Vec<(Place, Location)>> {
+    let mut all: HashMap<&Name, Vec<(Place, Location)>> = HashMap::new();
+    for (n, (item, _)) in program.walk().enumerate() {
+        let place = Place(n as u32);
+        let declared = match item {
+            Item::Node(Node::Let { name, .. } | Node::Loop { var: name, .. }) => Some((name, Location::Head(place))),
+            Item::Node(Node::Atomic { result, .. } | Node::Subgroup { result, .. }) => {
+                result.as_ref().map(|name| (name, Location::Result(place)))
+            }
+            Item::Node(_) | Item::Expr(_) => None,
+        };
+        if let Some((name, location)) = declared {
+            all.entry(name).or_default().push((place, location));
+        }
+    }
+    all
 }
 
 /// A literal as one of another type, if that type has the value.

@@ -92,7 +92,7 @@ pub(super) fn check(kernel: &mut Kernel, mistakes: &mut Vec<Diagnostic>) {
     for i in 0..kernel.exprs.len() {
         let id = ExprId(i as u32);
         kernel.exprs[i].uniform = divergence_source(kernel, id).is_none()
-            && operands(kernel, id).iter().all(|operand| kernel.expr(*operand).uniform)
+            && kernel.exprs[i].kind.operands().iter().all(|operand| kernel.expr(*operand).uniform)
             && match kernel.exprs[i].kind {
                 ExprKind::Var(var) => kernel.vars[var.index()].uniform,
                 ExprKind::Lit(_)
@@ -107,20 +107,6 @@ pub(super) fn check(kernel: &mut Kernel, mistakes: &mut Vec<Diagnostic>) {
                 | ExprKind::Vector(_)
                 | ExprKind::Extract(..) => true,
             };
-    }
-}
-
-fn operands(kernel: &Kernel, id: ExprId) -> Vec<ExprId> {
-    match &kernel.expr(id).kind {
-        ExprKind::Lit(_) | ExprKind::Var(_) | ExprKind::Builtin(_) | ExprKind::Len(_) => Vec::new(),
-        ExprKind::Load(_, only)
-        | ExprKind::Unary(_, _, only)
-        | ExprKind::Cast(_, _, only)
-        | ExprKind::Bitcast(_, _, only)
-        | ExprKind::Extract(only, _) => vec![*only],
-        ExprKind::Binary(_, _, left, right) => vec![*left, *right],
-        ExprKind::Ternary(_, _, operands) => operands.to_vec(),
-        ExprKind::Vector(components) => components.clone(),
     }
 }
 
@@ -182,7 +168,7 @@ impl<'a> Graph<'a> {
             if let ExprKind::Var(var) = self.kernel.expr(id).kind {
                 self.edge(Graph::var(var), node, Cause::Node(Graph::var(var)));
             }
-            pending.extend(operands(self.kernel, id));
+            pending.extend(self.kernel.expr(id).kind.operands());
         }
     }
 
@@ -359,7 +345,7 @@ impl<'a> Graph<'a> {
             {
                 return Some(cause);
             }
-            pending.extend(operands(self.kernel, id));
+            pending.extend(self.kernel.expr(id).kind.operands());
         }
         None
     }

@@ -4,8 +4,8 @@
 //! differently is refused: decoding and encoding again gives the same bytes.
 
 use crate::ir::{
-    Access, AtomicOp, BinaryOp, Body, BufferDecl, Builtin, Child, ConstDecl, DataType, Element, Expr, FloatMode, Literal, Name, Node,
-    Parts, Scalar, Size, SubgroupOp, TernaryOp, UnaryOp,
+    Access, AtomicOp, BinaryOp, Body, BufferDecl, Builtin, Child, ConstDecl, DataType, Element, Expr, FloatMode, Literal, Name,
+    Node, Parts, Scalar, Size, SubgroupOp, TernaryOp, UnaryOp,
 };
 use crate::memory_model::MemoryOrdering;
 use crate::specialize::SpecValue;

@@ -80,8 +80,14 @@ pub fn to_wire(program: &Program) -> Result<Vec<u8>, WireError> {
     bytes.extend_from_slice(&MAGIC);
     bytes.extend_from_slice(&VERSION.to_le_bytes());
     bytes.extend_from_slice(body);
-    bytes.extend_from_slice(blake3::hash(&bytes).as_bytes());
+    bytes.extend_from_slice(&checksum(&bytes));
     Ok(bytes)
+}
+
+/// What stands at the end of a file whose other bytes are these.
+#[must_use]
+pub fn checksum(bytes: &[u8]) -> [u8; CHECKSUM] {
+    *blake3::hash(bytes).as_bytes()
 }
 
 /// Whether bytes claim to be a program in wire form, so that a file can be told from text.
@@ -97,7 +103,7 @@ pub fn from_wire(bytes: &[u8]) -> Result<Program, WireError> {
     if !bytes.starts_with(&MAGIC) {
         return error(ErrorCode::E0601, 0, "the bytes do not begin with `vyre`".into());
     }
-    let Some((head, checksum)) = bytes.split_last_chunk::<CHECKSUM>().filter(|(head, _)| head.len() >= HEADER) else {
+    let Some((head, seal)) = bytes.split_last_chunk::<CHECKSUM>().filter(|(head, _)| head.len() >= HEADER) else {
         return error(ErrorCode::E0603, bytes.len(), "a program takes more bytes than these".into());
     };
     let version = u16::from_le_bytes([head[4], head[5]]);
@@ -105,7 +111,7 @@ pub fn from_wire(bytes: &[u8]) -> Result<Program, WireError> {
         let reason = format!("the file is of version {version}; this is version {VERSION}, and there is no older one");
         return error(ErrorCode::E0602, MAGIC.len(), reason);
     }
-    if blake3::hash(head).as_bytes() != checksum {
+    if checksum(head) != *seal {
         return error(ErrorCode::E0604, head.len(), "the checksum does not belong to these bytes".into());
     }
     decode::decode_parts(&head[HEADER..], HEADER).map(Program::from_parts).map_err(|error| *error)

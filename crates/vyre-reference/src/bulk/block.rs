@@ -20,7 +20,7 @@ use vyre_foundation::ir::{Access, AtomicOp, Axis, Builtin, Place};
 use vyre_foundation::kernel::{BufferId, ExprId, ExprKind, Kernel, Stmt, StmtKind, VarId};
 use vyre_foundation::launch::Launch;
 use vyre_scalar::{Value, memory};
-use vyre_spec::{BinaryOp, DataType, Scalar, ValueType};
+use vyre_spec::{BinaryOp, Scalar, ValueType};
 
 /// Up to four components; scalars use the first.
 type Vals = [Val; 4];
@@ -320,7 +320,7 @@ impl Block<'_> {
                 }
                 (counter, to) => {
                     let (counter, to) = (self.narrow_column(counter), self.narrow_column(to));
-                    let less = self.to_narrow(|narrow, _, out| {
+                    let less = self.new_narrow(|narrow, _, out| {
                         ops::binary_narrow(arch, BinaryOp::Lt, Scalar::U32, mode, narrow.column(counter), narrow.column(to), out);
                     });
                     let inside = self.narrow_column(less);
@@ -382,9 +382,8 @@ impl Block<'_> {
         for lane in 0..self.lanes {
             if self.takes_part(mask, lane) {
                 let id = self.global(lane);
-                let size: [u64; 2] = std::array::from_fn(|axis| {
-                    u64::from(self.launch.grid[axis]) * u64::from(self.launch.workgroup_size[axis])
-                });
+                let size: [u64; 2] =
+                    std::array::from_fn(|axis| u64::from(self.launch.grid[axis]) * u64::from(self.launch.workgroup_size[axis]));
                 let order = (u64::from(id[2]) * size[1] + u64::from(id[1])) * size[0] + u64::from(id[0]);
                 if self.trap.is_none_or(|(smallest, ..)| order < smallest) {
                     *self.trap = Some((order, id, tag, place));
@@ -409,7 +408,7 @@ impl Block<'_> {
                 && column != components.first + n
                 && !components.wide
             {
-                *value = self.to_narrow(|narrow, _, out| out.copy_from_slice(narrow.column(column)));
+                *value = self.new_narrow(|narrow, _, out| out.copy_from_slice(narrow.column(column)));
             }
         }
         value
@@ -543,12 +542,10 @@ impl Block<'_> {
                 let result = op.info().result_type(*ty).expect("pure ops have results");
                 match (a, is_wide(result)) {
                     (Val::Narrow(a), _) => {
-                        self.to_narrow(|narrow, _, out| ops::unary_narrow(arch, *op, *ty, mode, narrow.column(a), out))
+                        self.new_narrow(|narrow, _, out| ops::unary_narrow(arch, *op, *ty, mode, narrow.column(a), out))
                     }
-                    (Val::Wide(a), false) => {
-                        self.to_narrow(|_, wide, out| ops::unary_any(*op, *ty, mode, wide.column(a), out))
-                    }
-                    (Val::Wide(a), true) => self.to_wide(|_, wide, out| ops::unary_any(*op, *ty, mode, wide.column(a), out)),
+                    (Val::Wide(a), false) => self.new_narrow(|_, wide, out| ops::unary_any(*op, *ty, mode, wide.column(a), out)),
+                    (Val::Wide(a), true) => self.new_wide(|_, wide, out| ops::unary_any(*op, *ty, mode, wide.column(a), out)),
                     (Val::Splat(_), _) => unreachable!("handled above"),
                 }
             }
@@ -559,7 +556,7 @@ impl Block<'_> {
                 }
                 if !is_wide(*ty) {
                     let (a, b) = (self.narrow_column(a), self.narrow_column(b));
-                    return self.to_narrow(|narrow, _, out| {
+                    return self.new_narrow(|narrow, _, out| {
                         ops::binary_narrow(arch, *op, *ty, mode, narrow.column(a), narrow.column(b), out);
                     });
                 }
@@ -567,15 +564,15 @@ impl Block<'_> {
                 let result = op.info().result_type(*ty).expect("pure ops have results");
                 if let vyre_spec::Operand::Fixed(_) = op.info().operands[1] {
                     let b = self.narrow_column(b);
-                    return self.to_wide(|narrow, wide, out| {
+                    return self.new_wide(|narrow, wide, out| {
                         ops::binary_any(*op, *ty, mode, wide.column(a), narrow.column(b), out);
                     });
                 }
                 let b = self.wide_column(b);
                 if is_wide(result) {
-                    self.to_wide(|_, wide, out| ops::binary_any(*op, *ty, mode, wide.column(a), wide.column(b), out))
+                    self.new_wide(|_, wide, out| ops::binary_any(*op, *ty, mode, wide.column(a), wide.column(b), out))
                 } else {
-                    self.to_narrow(|_, wide, out| ops::binary_any(*op, *ty, mode, wide.column(a), wide.column(b), out))
+                    self.new_narrow(|_, wide, out| ops::binary_any(*op, *ty, mode, wide.column(a), wide.column(b), out))
                 }
             }
             ExprKind::Ternary(op, ty, [a, b, c]) => {
@@ -587,20 +584,20 @@ impl Block<'_> {
                 match (is_wide(*ty), fixed_first) {
                     (false, _) => {
                         let (a, b, c) = (self.narrow_column(a), self.narrow_column(b), self.narrow_column(c));
-                        self.to_narrow(|narrow, _, out| {
+                        self.new_narrow(|narrow, _, out| {
                             let operands = [narrow.column(a), narrow.column(b), narrow.column(c)];
                             ops::ternary_narrow(arch, *op, *ty, mode, operands, out);
                         })
                     }
                     (true, true) => {
                         let (a, b, c) = (self.narrow_column(a), self.wide_column(b), self.wide_column(c));
-                        self.to_wide(|narrow, wide, out| {
+                        self.new_wide(|narrow, wide, out| {
                             ops::ternary_any(*op, *ty, mode, narrow.column(a), wide.column(b), wide.column(c), out);
                         })
                     }
                     (true, false) => {
                         let (a, b, c) = (self.wide_column(a), self.wide_column(b), self.wide_column(c));
-                        self.to_wide(|_, wide, out| {
+                        self.new_wide(|_, wide, out| {
                             ops::ternary_any(*op, *ty, mode, wide.column(a), wide.column(b), wide.column(c), out);
                         })
                     }
@@ -611,25 +608,21 @@ impl Block<'_> {
                 match (a, is_wide(*to)) {
                     (Val::Splat(a), _) => Val::Splat(vyre_scalar::cast(*from, *to, mode, a)),
                     (Val::Narrow(a), false) => {
-                        self.to_narrow(|narrow, _, out| ops::cast_any(*from, *to, mode, narrow.column(a), out))
+                        self.new_narrow(|narrow, _, out| ops::cast_any(*from, *to, mode, narrow.column(a), out))
                     }
                     (Val::Narrow(a), true) => {
-                        self.to_wide(|narrow, _, out| ops::cast_any(*from, *to, mode, narrow.column(a), out))
+                        self.new_wide(|narrow, _, out| ops::cast_any(*from, *to, mode, narrow.column(a), out))
                     }
-                    (Val::Wide(a), false) => {
-                        self.to_narrow(|_, wide, out| ops::cast_any(*from, *to, mode, wide.column(a), out))
-                    }
-                    (Val::Wide(a), true) => self.to_wide(|_, wide, out| ops::cast_any(*from, *to, mode, wide.column(a), out)),
+                    (Val::Wide(a), false) => self.new_narrow(|_, wide, out| ops::cast_any(*from, *to, mode, wide.column(a), out)),
+                    (Val::Wide(a), true) => self.new_wide(|_, wide, out| ops::cast_any(*from, *to, mode, wide.column(a), out)),
                 }
             }
             ExprKind::Bitcast(from, to, a) => {
                 let a = self.val(*a);
                 match a {
                     Val::Splat(a) => Val::Splat(vyre_scalar::bitcast(*from, *to, mode, a)),
-                    Val::Narrow(a) => {
-                        self.to_narrow(|narrow, _, out| ops::bitcast_any(*from, *to, mode, narrow.column(a), out))
-                    }
-                    Val::Wide(a) => self.to_wide(|_, wide, out| ops::bitcast_any(*from, *to, mode, wide.column(a), out)),
+                    Val::Narrow(a) => self.new_narrow(|narrow, _, out| ops::bitcast_any(*from, *to, mode, narrow.column(a), out)),
+                    Val::Wide(a) => self.new_wide(|_, wide, out| ops::bitcast_any(*from, *to, mode, wide.column(a), out)),
                 }
             }
             ExprKind::Extract(vector, component) => self.vals(*vector)[usize::from(*component)],
@@ -638,7 +631,7 @@ impl Block<'_> {
     }
 
     /// A new narrow column written by `write`, which can read all others.
-    fn to_narrow(&mut self, write: impl FnOnce(&Stack<u32>, &Stack<u64>, &mut [u32])) -> Val {
+    fn new_narrow(&mut self, write: impl FnOnce(&Stack<u32>, &Stack<u64>, &mut [u32])) -> Val {
         let out = self.scratch.narrow.push();
         let mut column = self.scratch.narrow.take(out);
         write(&self.scratch.narrow, &self.scratch.wide, &mut column);
@@ -647,7 +640,7 @@ impl Block<'_> {
     }
 
     /// A new wide column written by `write`, which can read all others.
-    fn to_wide(&mut self, write: impl FnOnce(&Stack<u32>, &Stack<u64>, &mut [u64])) -> Val {
+    fn new_wide(&mut self, write: impl FnOnce(&Stack<u32>, &Stack<u64>, &mut [u64])) -> Val {
         let out = self.scratch.wide.push();
         let mut column = self.scratch.wide.take(out);
         write(&self.scratch.narrow, &self.scratch.wide, &mut column);
@@ -764,11 +757,9 @@ impl Block<'_> {
         let mut column = self.scratch.narrow.take(out);
         let bytes = bytes_of(home, inputs, self.outputs, &self.scratch.group_memory);
         let index = &self.scratch.narrow.column(index)[..lanes];
-        match element {
-            DataType::Vec2U32 | DataType::Vec4U32 | DataType::Vec { .. } => {
-                load_any(element, mode, bytes, view, index, component, &mut column[..lanes]);
-            }
-            scalar => load_narrow(self.arch, scalar, mode, bytes, view, index, &mut column[..lanes]),
+        match self.kernel.buffer(buffer).value {
+            ValueType::Vector(..) => load_any(element, mode, bytes, view, index, component, &mut column[..lanes]),
+            ValueType::Scalar(_) => load_narrow(self.arch, element, mode, bytes, view, index, &mut column[..lanes]),
         }
         self.scratch.narrow.put(out, column);
         Val::Narrow(out)
@@ -782,7 +773,7 @@ impl Block<'_> {
         let index = self.narrow_column(index);
         let columns = value.map(|value| match value {
             Val::Splat(_) if !is_wide_value(kernel.buffer(buffer).value) => Val::Narrow(self.narrow_column(value)),
-            other => other,
+            Val::Splat(_) | Val::Narrow(_) | Val::Wide(_) => value,
         });
         let home = self.homes[buffer.index()];
         let Scratch { narrow, wide, group_memory, .. } = &mut *self.scratch;
@@ -822,7 +813,6 @@ impl Block<'_> {
         let element = &kernel.buffer(buffer).element;
         let ValueType::Scalar(ty) = kernel.buffer(buffer).value else { unreachable!("validated: atomics are on scalars") };
         let view = self.view(buffer);
-        let lanes = self.lanes;
         let index = self.narrow_column(index);
         let operands = operands.map(|operand| self.narrow_column(operand));
         let old = self.narrow().push();
@@ -830,8 +820,8 @@ impl Block<'_> {
         let home = self.homes[buffer.index()];
         let Scratch { narrow, group_memory, .. } = &mut *self.scratch;
         let bytes = bytes_of_mut(home, self.outputs, group_memory);
-        for lane in 0..lanes {
-            olds[lane] = 0;
+        for (lane, old) in olds.iter_mut().enumerate() {
+            *old = 0;
             let takes_part = mask.column.is_none_or(|column| narrow.column(column)[lane] != 0);
             let index = narrow.column(index)[lane];
             if takes_part && index < view.length {
@@ -842,7 +832,7 @@ impl Block<'_> {
                 if let Some(new) = vyre_scalar::atomic(op, ty, before, &values[..count]) {
                     memory::store(element, kernel.floats, part, index, new.into());
                 }
-                olds[lane] = before as u32;
+                *old = before as u32;
             }
         }
         self.scratch.narrow.put(old, olds);

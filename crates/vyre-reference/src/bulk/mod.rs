@@ -168,13 +168,7 @@ impl Bulk {
 
     /// Runs a dispatch of this shape, which [`plan`] gave for this program. Inputs and outputs are in the order of the interface;
     /// `outputs` keeps the memory it has. After an error its content means nothing.
-    pub fn run_into(
-        &mut self,
-        launch: &Launch,
-        inputs: &[&[u8]],
-        fuel: u64,
-        outputs: &mut Vec<Vec<u8>>,
-    ) -> Result<(), RunError> {
+    pub fn run_into(&mut self, launch: &Launch, inputs: &[&[u8]], fuel: u64, outputs: &mut Vec<Vec<u8>>) -> Result<(), RunError> {
         let interface = self.program.interface();
         outputs.truncate(interface.outputs.len());
         outputs.resize_with(interface.outputs.len(), Vec::new);
@@ -187,8 +181,7 @@ impl Bulk {
         }
         let mut trap = None;
         let mut left = fuel;
-        self.dispatch(launch, inputs, outputs, &mut left, &mut trap)
-            .map_err(|FuelExhausted| RunError::OutOfFuel { fuel })?;
+        self.dispatch(launch, inputs, outputs, &mut left, &mut trap).map_err(|FuelExhausted| RunError::OutOfFuel { fuel })?;
         match trap {
             Some((_, invocation, tag, place)) => Err(RunError::Trap { tag, invocation, place }),
             None => Ok(()),
@@ -282,12 +275,11 @@ fn flatten(body: &[Stmt], path: &mut Vec<usize>, phases: &mut Vec<Vec<Box<[usize
 }
 
 fn find<'k>(body: &'k [Stmt], path: &[usize]) -> &'k Stmt {
-    match (path, body) {
-        ([last], body) => &body[*last],
-        ([first, rest @ ..], body) => match &body[*first].kind {
-            StmtKind::Scope(inner) => find(inner, rest),
-            _ => unreachable!("paths lead through scopes"),
-        },
-        ([], _) => unreachable!("a path has a last step"),
+    let (last, scopes) = path.split_last().expect("a path has a last step");
+    let mut body = body;
+    for step in scopes {
+        let StmtKind::Scope(inner) = &body[*step].kind else { unreachable!("paths lead through scopes") };
+        body = inner;
     }
+    &body[*last]
 }

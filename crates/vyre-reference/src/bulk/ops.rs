@@ -135,14 +135,7 @@ pub(super) fn unary_any<A: Word, O: Word>(op: UnaryOp, ty: Scalar, mode: FloatMo
 }
 
 /// Ops on columns of other widths: the op is chosen per lane.
-pub(super) fn binary_any<A: Word, B: Word, O: Word>(
-    op: BinaryOp,
-    ty: Scalar,
-    mode: FloatMode,
-    a: &[A],
-    b: &[B],
-    out: &mut [O],
-) {
+pub(super) fn binary_any<A: Word, B: Word, O: Word>(op: BinaryOp, ty: Scalar, mode: FloatMode, a: &[A], b: &[B], out: &mut [O]) {
     map2(a, b, out, |a, b| binary(op, ty, mode, a, b));
 }
 

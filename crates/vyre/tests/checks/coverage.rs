@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use vyre::ir::{Access, Builtin, DataType, OpId, Scalar};
 use vyre::kernel::{ExprKind, Kernel, Stmt, StmtKind, for_each_stmt};
+use vyre::passes::PASSES;
 use vyre::spec::ErrorCode;
 
 /// What no check file can provoke, and why.
@@ -21,6 +22,7 @@ struct Seen {
     codes: BTreeSet<ErrorCode>,
     ops: BTreeSet<String>,
     others: BTreeSet<String>,
+    passes: BTreeSet<String>,
 }
 
 pub fn trials(files: Vec<PathBuf>) -> Vec<Trial> {
@@ -61,8 +63,11 @@ pub fn trials(files: Vec<PathBuf>) -> Vec<Trial> {
             all.filter(|builtin| !seen.others.contains(builtin)).collect()
         }),
         of("every element type loaded and stored", |seen| {
-            let vectors = [Scalar::U32, Scalar::I32, Scalar::F32].into_iter().flat_map(|scalar| (2..=4).map(move |count| DataType::vector(scalar, count)));
-            let all: Vec<DataType> = DataType::KERNEL_SCALARS.into_iter().chain([DataType::Vec2U32, DataType::Vec4U32]).chain(vectors).collect();
+            let vectors = [Scalar::U32, Scalar::I32, Scalar::F32]
+                .into_iter()
+                .flat_map(|scalar| (2..=4).map(move |count| DataType::vector(scalar, count)));
+            let all: Vec<DataType> =
+                DataType::KERNEL_SCALARS.into_iter().chain([DataType::Vec2U32, DataType::Vec4U32]).chain(vectors).collect();
             let mut holes = Vec::new();
             for element in all {
                 let load_only = matches!(element.storage(), vyre::spec::Storage::LoadOnly(_));
@@ -74,6 +79,11 @@ pub fn trials(files: Vec<PathBuf>) -> Vec<Trial> {
             holes.retain(|hole| !seen.others.contains(hole));
             holes
         }),
+        of("every pass changes something and leaves something alone", |seen| {
+            let names = PASSES.iter().map(|pass| pass.name);
+            let all = names.flat_map(|name| [format!("after {name}"), format!("{name} leaves it alone")]);
+            all.filter(|hole| !seen.passes.contains(hole)).collect()
+        }),
         of("every access mode and statement", |seen| {
             let mut all: Vec<String> = Access::ALL.iter().map(|access| format!("access {access}")).collect();
             all.extend(STATEMENTS.map(|word| format!("statement {word}")));
@@ -84,7 +94,8 @@ pub fn trials(files: Vec<PathBuf>) -> Vec<Trial> {
 }
 
 const STATEMENTS: [&str; 14] = [
-    "let", "assign", "store", "atomic", "subgroup", "if", "loop", "break", "continue", "return", "barrier", "grid", "trap", "scope",
+    "let", "assign", "store", "atomic", "subgroup", "if", "loop", "break", "continue", "return", "barrier", "grid", "trap",
+    "scope",
 ];
 
 fn look(files: &[PathBuf]) -> Result<Seen, String> {
@@ -103,8 +114,18 @@ fn look(files: &[PathBuf]) -> Result<Seen, String> {
                     seen.codes.insert(ErrorCode::E0713);
                     runs = true;
                 }
+                Kind::Checked(_, verdict) => {
+                    let codes = verdict.findings.iter().filter_map(|finding| ErrorCode::from_name(finding.split(' ').next()?));
+                    seen.codes.extend(codes);
+                }
                 Kind::Run(..) => runs = true,
-                Kind::Determinism(_) => {}
+                Kind::After(name, _) => {
+                    seen.passes.insert(format!("after {name}"));
+                }
+                Kind::LeavesAlone(name) => {
+                    seen.passes.insert(format!("{name} leaves it alone"));
+                }
+                Kind::Determinism(_) | Kind::Bounds(_) | Kind::Printed(_) | Kind::Formatted(_) => {}
             }
         }
         if !runs {

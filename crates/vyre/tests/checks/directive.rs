@@ -20,14 +20,51 @@ pub enum Kind {
     Trap(Launch, u32, [u32; 3]),
     /// Run it; it must be refused with this code, and the message must name this buffer or constant.
     Refuse(Launch, ErrorCode, Option<String>),
+    /// Run it in the checked mode; it must find exactly this.
+    Checked(Launch, Verdict),
     /// The validator must find exactly the errors of all such directives.
     Error(ErrorCode, (usize, usize)),
     /// `check --portable` must find exactly the warnings of all such directives.
     Warn(ErrorCode, (usize, usize)),
     /// The static answer.
     Determinism(bool),
+    /// Which accesses are proven to be in bounds: as [`crate::bounds`] tells it.
+    Bounds(String),
+    /// This pass must change nothing.
+    LeavesAlone(String),
+    /// This pass must give the program of this text; the lines are those of the text.
+    After(String, String),
+    /// Printing the program must give this text.
+    Printed(String),
+    /// Formatting the text must give this text, comments above the program aside; `None` is the text itself.
+    Formatted(Option<String>),
     /// The program's wire form with bytes changed; decoding must stop with this code at this byte.
     Corrupt(Corruption, ErrorCode, usize),
+}
+
+/// What the checked mode must say.
+#[derive(PartialEq, Eq)]
+pub struct Verdict {
+    /// Each as written: `W0501 at 7:3 with 8:16`, `W0503 at 9:5`; sorted.
+    pub findings: Vec<String>,
+    /// Whether not every schedule is accounted for. Only where the verdict is about them: a race is a race.
+    pub sampled: bool,
+    /// How many legal outcomes there are.
+    pub outcomes: Option<usize>,
+}
+
+impl std::fmt::Display for Verdict {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut words = self.findings.clone();
+        if words.is_empty() {
+            words.push("clean".into());
+        }
+        if self.sampled {
+            words.push("sampled".into());
+        }
+        words.extend(self.outcomes.map(|outcomes| format!("{outcomes} outcomes")));
+        f.write_str(&words.join(", "))
+    }
 }
 
 /// What is done to the bytes of a wire form.
@@ -53,12 +90,42 @@ pub struct Binding {
     pub text: String,
 }
 
-const WORDS: [&str; 7] = ["run", "trap", "refuse", "error", "warn", "determinism", "corrupt"];
+const WORDS: [&str; 11] =
+    ["run", "trap", "refuse", "checked", "error", "warn", "determinism", "corrupt", "bounds", "pass", "format"];
 
-/// All directives of a text. A comment line that begins with five spaces or more continues the directive above it.
+/// What the text below this line is, if it is another text than the program's.
+fn mark(line: &str) -> Option<&str> {
+    line.strip_prefix("// == ")?.strip_suffix(" ==")
+}
+
+/// The text of the program that a file is about: all of it, or what is above the first other text.
+pub fn program_text(bytes: &[u8]) -> &[u8] {
+    const MARK: &[u8] = b"\n// == ";
+    let end = bytes.windows(MARK.len()).position(|window| window == MARK);
+    &bytes[..end.map_or(bytes.len(), |end| end + 1)]
+}
+
+/// All directives of a text. A comment line that begins with five spaces or more continues the directive above it. What is below a
+/// line `// == after NAME ==` is the result of a pass, up to the next such line; below `// == printed ==` and `// == formatted ==` is
+/// what the program looks like then.
 pub fn parse(text: &str) -> Result<Vec<Directive>, String> {
     let lines: Vec<&str> = text.lines().collect();
     let mut directives = Vec::new();
+    let marks: Vec<usize> = (0..lines.len()).filter(|n| mark(lines[*n]).is_some()).collect();
+    for (n, line) in marks.iter().enumerate() {
+        let range = line + 1..marks.get(n + 1).copied().unwrap_or(lines.len());
+        let text = lines[range.clone()].join("\n");
+        let kind = match mark(lines[*line]).unwrap_or("") {
+            "printed" => Kind::Printed(text),
+            "formatted" => Kind::Formatted(Some(text)),
+            other => match other.strip_prefix("after ") {
+                Some(name) => Kind::After(name.to_string(), text),
+                None => return Err(format!("line {}: a text is `after NAME`, `printed` or `formatted`", line + 1)),
+            },
+        };
+        directives.push(Directive { lines: range, kind });
+    }
+    let lines = &lines[..marks.first().copied().unwrap_or(lines.len())];
     let mut i = 0;
     while i < lines.len() {
         let start = i;
@@ -104,6 +171,15 @@ fn parse_one(text: &str) -> Result<Kind, String> {
             "unproven" => Ok(Kind::Determinism(false)),
             other => Err(format!("determinism is cross-backend or unproven, not {other}")),
         },
+        "bounds" => Ok(Kind::Bounds(rest.split_whitespace().collect::<Vec<_>>().join(" "))),
+        "pass" => match rest.trim().strip_suffix(" leaves it alone") {
+            Some(name) => Ok(Kind::LeavesAlone(name.to_string())),
+            None => Err("write `pass: NAME leaves it alone`, or put the result below `// == after NAME ==`".into()),
+        },
+        "format" => match rest.trim() {
+            "leaves it alone" => Ok(Kind::Formatted(None)),
+            _ => Err("write `format: leaves it alone`, or put the result below `// == formatted ==`".into()),
+        },
         "corrupt" => {
             let (left, right) = rest.split_once("->").ok_or("bytes and expectation are separated by ->")?;
             let mut corruption = Corruption { resealed: options.iter().any(|(key, _)| key == "reseal"), ..Default::default() };
@@ -127,6 +203,7 @@ fn parse_one(text: &str) -> Result<Kind, String> {
             let right = right.trim();
             match word {
                 "run" => Ok(Kind::Run(launch, bindings(right)?)),
+                "checked" => Ok(Kind::Checked(launch, verdict(right)?)),
                 "trap" => {
                     let (tag, id) = right.split_once(" at ").ok_or("write `7 at 3,0,0`")?;
                     let id: Vec<u32> = id.split(',').map_while(|part| part.trim().parse().ok()).collect();
@@ -144,6 +221,28 @@ fn parse_one(text: &str) -> Result<Kind, String> {
             }
         }
     }
+}
+
+fn verdict(text: &str) -> Result<Verdict, String> {
+    let mut verdict = Verdict { findings: Vec::new(), sampled: false, outcomes: None };
+    for item in text.split(',').map(str::trim) {
+        if let Some(number) = item.strip_suffix(" outcomes") {
+            verdict.outcomes = Some(number.parse().map_err(|_| format!("bad number {number}"))?);
+        } else if item == "sampled" {
+            verdict.sampled = true;
+        } else if item.starts_with('W') {
+            let code = item.split(' ').next().unwrap_or(item);
+            ErrorCode::from_name(code).ok_or_else(|| format!("no code {code}"))?;
+            verdict.findings.push(item.split_whitespace().collect::<Vec<_>>().join(" "));
+        } else if item != "clean" {
+            return Err(format!("`{item}` is no finding"));
+        }
+    }
+    if text.starts_with("clean") != verdict.findings.is_empty() {
+        return Err("write `clean`, or findings".into());
+    }
+    verdict.findings.sort();
+    Ok(verdict)
 }
 
 fn bindings(text: &str) -> Result<Vec<Binding>, String> {
@@ -179,9 +278,12 @@ pub fn decode(element: &DataType, bytes: &[u8]) -> String {
     format!("bytes[{}]", hex.join(" "))
 }
 
+/// The bytes of an input, by name.
+pub type Named = (String, Vec<u8>);
+
 impl Launch {
     /// The options of the run, and the inputs' bytes by name.
-    pub fn resolve(&self, program: &Program) -> Result<(Options, Vec<(String, Vec<u8>)>), String> {
+    pub fn resolve(&self, program: &Program) -> Result<(Options, Vec<Named>), String> {
         let mut options = Options { fuel: 100_000_000, ..Options::default() };
         for (key, value) in &self.options {
             let number = || value.parse::<u64>().map_err(|_| format!("{key}={value} is no number"));
@@ -207,10 +309,8 @@ impl Launch {
                 _ => return Err(format!("no option {key}")),
             }
         }
-        let specialized = vyre::specialize::specialize(
-            program,
-            options.specialization.iter().map(|(name, value)| (name.as_str(), value)),
-        );
+        let specialized =
+            vyre::specialize::specialize(program, options.specialization.iter().map(|(name, value)| (name.as_str(), value)));
         let elements = elements(specialized.as_ref().unwrap_or(program));
         let mut inputs = Vec::new();
         for Binding { name, text } in &self.inputs {
@@ -224,7 +324,8 @@ impl Launch {
 /// A value for a constant; one that does not read as the constant's type is passed as u32, i32 or f32 so that it can be refused.
 fn spec_value(program: &Program, name: &str, text: &str) -> Result<SpecValue, String> {
     let declared = program.parts().consts.iter().find(|decl| decl.name == *name);
-    let guesses = [SpecValue::U32(0), SpecValue::I32(0), SpecValue::F32(0.0), SpecValue::Bool(false), SpecValue::DType(DataType::U32)];
+    let guesses =
+        [SpecValue::U32(0), SpecValue::I32(0), SpecValue::F32(0.0), SpecValue::Bool(false), SpecValue::DType(DataType::U32)];
     declared
         .and_then(|decl| decl.default.parse_same_kind(text))
         .or_else(|| guesses.iter().find_map(|guess| guess.parse_same_kind(text)))

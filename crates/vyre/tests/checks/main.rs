@@ -3,11 +3,15 @@
 //! Whatever its directives say, a file that parses must also print to a text that reads back as the same program, and formatting it
 //! must change neither the program nor, the second time, the text.
 
+mod checked;
 mod coverage;
 mod directive;
+mod layout;
+mod optimized;
 
 use directive::{Binding, Directive, Kind};
 use libtest_mimic::{Arguments, Failed, Trial};
+use optimized::{bounds, pass, runs_alike};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use vyre::ir::Program;
@@ -33,6 +37,7 @@ fn main() {
             Trial::test(name, move || check_file(&path, bless).map_err(Failed::from))
         })
         .collect();
+    trials.extend(layout::trials(&root.join("examples"), &files));
     trials.extend(coverage::trials(files));
     libtest_mimic::run(&args, trials).exit();
 }
@@ -49,9 +54,9 @@ fn collect(dir: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// Reads a check file as `vyre check` reads any file.
+/// Reads the program of a check file as `vyre check` reads any file.
 fn parse(bytes: &[u8]) -> Result<Program, Report> {
-    vyre::diagnostic::utf8("check.vyre", bytes).and_then(|content| text::parse("check.vyre", content))
+    vyre::diagnostic::utf8("check.vyre", directive::program_text(bytes)).and_then(|content| text::parse("check.vyre", content))
 }
 
 fn check_file(path: &Path, bless: bool) -> Result<(), String> {
@@ -66,7 +71,7 @@ fn check_file(path: &Path, bless: bool) -> Result<(), String> {
     let program = parse(&bytes);
     let report = match &program {
         Ok(program) => {
-            round_trip(program, &content)?;
+            round_trip(program, &String::from_utf8_lossy(directive::program_text(&bytes)))?;
             program.validated().err().cloned()
         }
         Err(report) => Some(report.clone()),
@@ -82,6 +87,11 @@ fn check_file(path: &Path, bless: bool) -> Result<(), String> {
         for directive in &directives {
             if let Err(problem) = one(directive, program, &mut edits) {
                 problems.push(format!("line {}: {problem}", directive.lines.start + 1));
+            }
+            if let Kind::After(name, _) = &directive.kind
+                && let Err(problem) = runs_alike(&directives, name, program)
+            {
+                problems.push(format!("after {name}, {problem}"));
             }
         }
     }
@@ -165,22 +175,30 @@ fn join(lines: &[impl AsRef<str>]) -> String {
     if lines.is_empty() { "  nothing".into() } else { lines.join("\n") }
 }
 
+/// What a run gives.
+type Ran<T> = Result<T, RunError>;
+
+/// The options of a run and what it gave; the error is about the directive.
+type Executed<T> = Result<(Options, Ran<T>), String>;
+
 /// Runs the program as a directive says.
-fn execute(
+fn execute(program: &Program, launch: &directive::Launch) -> Executed<Vec<Vec<u8>>> {
+    execute_with(program, launch, &run)
+}
+
+/// Prepares a launch as a directive says and hands it to `run`.
+fn execute_with<T>(
     program: &Program,
     launch: &directive::Launch,
-) -> Result<(Options, Result<Vec<Vec<u8>>, RunError>), String> {
+    run: &dyn Fn(&Program, &[&[u8]], &Options) -> Ran<T>,
+) -> Executed<T> {
     let (options, inputs) = launch.resolve(program)?;
     let named: Vec<(&str, &[u8])> = inputs.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice())).collect();
     let result = match launch::inputs_by_name(program, &named) {
         Err(report) => Err(report.into()),
         Ok(ordered) => {
             let sizes: Vec<u64> = ordered.iter().map(|bytes| bytes.len() as u64).collect();
-            let specialized = vyre::specialize::specialize(
-                program,
-                options.specialization.iter().map(|(name, value)| (name.as_str(), value)),
-            );
-            match specialized.and_then(|program| launch::check_inputs(&program, &sizes)) {
+            match specialized(program, &options).and_then(|program| launch::check_inputs(&program, &sizes)) {
                 Err(report) => Err(report.into()),
                 Ok(()) => run(program, &ordered, &options),
             }
@@ -189,11 +207,11 @@ fn execute(
     Ok((options, result))
 }
 
-fn one(
-    directive: &Directive,
-    program: &Program,
-    edits: &mut Vec<(std::ops::Range<usize>, Vec<String>)>,
-) -> Result<(), String> {
+fn specialized(program: &Program, options: &Options) -> Result<Program, Report> {
+    vyre::specialize::specialize(program, options.specialization.iter().map(|(name, value)| (name.as_str(), value)))
+}
+
+fn one(directive: &Directive, program: &Program, edits: &mut Vec<(std::ops::Range<usize>, Vec<String>)>) -> Result<(), String> {
     match &directive.kind {
         Kind::Error(..) | Kind::Warn(..) => Ok(()),
         Kind::Determinism(proven) => {
@@ -205,6 +223,32 @@ fn one(
             edits.push((directive.lines.clone(), vec![format!("// determinism: {word}")]));
             Err(format!("determinism is {found}"))
         }
+        Kind::Bounds(expected) => {
+            let found = bounds(program)?;
+            if found == *expected {
+                return Ok(());
+            }
+            edits.push((directive.lines.clone(), optimized::bounds_lines(&found)));
+            Err(format!("bounds: expected {expected}\n  found {found}"))
+        }
+        Kind::LeavesAlone(name) => {
+            let after = pass(name, program)?;
+            if after == *program { Ok(()) } else { Err(format!("{name} gives\n{after}")) }
+        }
+        Kind::After(name, expected) => {
+            let after = pass(name, program)?;
+            if after == *program {
+                return Err(format!("{name} leaves it alone"));
+            }
+            let printed = after.to_string();
+            if text::parse("after", expected).is_ok_and(|expected| expected == after) {
+                return Ok(());
+            }
+            edits.push((directive.lines.clone(), printed.lines().map(str::to_string).collect()));
+            Err(format!("{name} gives\n{printed}"))
+        }
+        Kind::Printed(expected) => layout::printed(directive, program, expected, edits),
+        Kind::Formatted(expected) => layout::formatted(directive, program, expected.as_deref(), edits),
         Kind::Corrupt(corruption, code, offset) => {
             let mut bytes = vyre::wire::to_wire(program).map_err(|error| error.to_string())?;
             for (at, value) in &corruption.bytes {
@@ -212,7 +256,7 @@ fn one(
             }
             if corruption.resealed {
                 let head = bytes.len() - 32;
-                let hash = *blake3::hash(&bytes[..head]).as_bytes();
+                let hash = vyre::wire::checksum(&bytes[..head]);
                 bytes[head..].copy_from_slice(&hash);
             }
             bytes.truncate(corruption.cut.unwrap_or(bytes.len()));
@@ -225,13 +269,10 @@ fn one(
         Kind::Run(launch, expected) => {
             let (options, result) = execute(program, launch)?;
             let outputs = result.map_err(|error| format!("did not run: {}", error.report(program)))?;
-            let specialized = vyre::specialize::specialize(
-                program,
-                options.specialization.iter().map(|(name, value)| (name.as_str(), value)),
-            )
-            .map_err(|report| report.to_string())?;
+            let specialized = specialized(program, &options).map_err(|report| report.to_string())?;
             compare(directive, &specialized, launch, &options, expected, &outputs, edits)
         }
+        Kind::Checked(launch, expected) => checked::compare(directive, program, launch, expected, edits),
         Kind::Trap(launch, tag, invocation) => {
             let (_, result) = execute(program, launch)?;
             match result {
@@ -274,8 +315,7 @@ fn compare(
     edits: &mut Vec<(std::ops::Range<usize>, Vec<String>)>,
 ) -> Result<(), String> {
     let elements = directive::elements(program);
-    let names: Vec<String> =
-        program.interface().outputs.iter().map(|i| program.buffers()[*i].name.to_string()).collect();
+    let names: Vec<String> = program.interface().outputs.iter().map(|i| program.buffers()[*i].name.to_string()).collect();
     let mut problem = String::new();
     for (name, bytes) in names.iter().zip(outputs) {
         let shown = directive::decode(&elements[name], bytes);
@@ -286,7 +326,8 @@ fn compare(
             Some(binding) => {
                 let wanted = directive::encode(&elements[name], &binding.text)?;
                 if wanted != *bytes {
-                    let _ = writeln!(problem, "`{name}`: expected {}, found {shown}", directive::decode(&elements[name], &wanted));
+                    let _ =
+                        writeln!(problem, "`{name}`: expected {}, found {shown}", directive::decode(&elements[name], &wanted));
                 }
             }
         }
@@ -304,11 +345,8 @@ fn compare(
     }
     let options: String = launch.options.iter().map(|(key, value)| format!(" {key}={value}")).collect();
     let inputs: Vec<String> = launch.inputs.iter().map(|input| format!("{}={} ", input.name, input.text)).collect();
-    let found: Vec<String> = names
-        .iter()
-        .zip(outputs)
-        .map(|(name, bytes)| format!("{name}={}", directive::decode(&elements[name], bytes)))
-        .collect();
+    let found: Vec<String> =
+        names.iter().zip(outputs).map(|(name, bytes)| format!("{name}={}", directive::decode(&elements[name], bytes))).collect();
     edits.push((directive.lines.clone(), vec![format!("// run{options}: {}-> {}", inputs.concat(), found.join(" "))]));
     Err(problem.trim_end().to_string())
 }
@@ -321,7 +359,8 @@ fn under_other_schedules(
     options: &Options,
     outputs: &[Vec<u8>],
 ) -> Result<(), String> {
-    let proven = program.determinism().is_ok_and(|answer| options.launch.grid.map_or(answer.is_proven(), |grid| answer.holds_for(grid)));
+    let proven =
+        program.determinism().is_ok_and(|answer| options.launch.grid.map_or(answer.is_proven(), |grid| answer.holds_for(grid)));
     if !proven {
         return Ok(());
     }
@@ -331,7 +370,7 @@ fn under_other_schedules(
         inputs: launch.inputs.clone(),
     };
     let (mut options, inputs) = launch.resolve(program)?;
-    options.order = vyre::reference::Order::Reverse;
+    options.schedule = vyre::reference::Schedule::Reverse;
     let named: Vec<(&str, &[u8])> = inputs.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice())).collect();
     let ordered = launch::inputs_by_name(program, &named).map_err(|report| report.to_string())?;
     for (name, result) in [
@@ -344,14 +383,10 @@ fn under_other_schedules(
             Err(error) => return Err(format!("runs forwards, but not in {name}: {error}\n")),
         }
     }
-    Ok(())
+    checked::is_clean(program, &launch)
 }
 
-fn write_blessed(
-    path: &Path,
-    content: &str,
-    mut edits: Vec<(std::ops::Range<usize>, Vec<String>)>,
-) -> Result<(), String> {
+fn write_blessed(path: &Path, content: &str, mut edits: Vec<(std::ops::Range<usize>, Vec<String>)>) -> Result<(), String> {
     let mut lines: Vec<String> = content.lines().map(str::to_string).collect();
     edits.sort_by_key(|(range, _)| std::cmp::Reverse(range.start));
     for (range, new) in edits {

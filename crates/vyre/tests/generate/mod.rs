@@ -73,6 +73,12 @@ pub struct Generator {
     subgroup: bool,
     /// Every access to a buffer that can be written is at the invocation's own index.
     own_index: bool,
+    /// Indices that a condition or a loop around the current statement says something about, and for which buffer.
+    guarded: Vec<(Name, Expr)>,
+    /// Expressions made so far in the open scopes, to be made again.
+    made: Vec<(Scalar, Expr)>,
+    /// Names of scopes that have ended.
+    gone: Vec<String>,
     loops: u32,
     /// Statements left to make.
     budget: u32,
@@ -91,6 +97,9 @@ impl Generator {
             next_name: 0,
             subgroup,
             own_index,
+            guarded: Vec::new(),
+            made: Vec::new(),
+            gone: Vec::new(),
             loops: 0,
             budget: 0,
         };
@@ -144,11 +153,8 @@ impl Generator {
         };
         let count = 2 + self.rng.below(5) as u32;
         for n in 0..count {
-            let element = if self.rng.chance(10) {
-                vector(&mut self.rng)
-            } else {
-                self.rng.pick(&DataType::KERNEL_SCALARS).clone()
-            };
+            let element =
+                if self.rng.chance(10) { vector(&mut self.rng) } else { self.rng.pick(&DataType::KERNEL_SCALARS).clone() };
             let load_only = matches!(element.storage(), vyre::spec::Storage::LoadOnly(_));
             let name = format!("b{n}");
             let decl = match self.rng.below(5) {
@@ -165,9 +171,17 @@ impl Generator {
         self.buffers.reverse();
     }
 
+    /// A name that is not visible here; now and then one that was used before, or looks like one that a pass would make.
     fn fresh(&mut self) -> String {
+        if self.rng.chance(20) && !self.gone.is_empty() {
+            let name = self.rng.pick(&self.gone).clone();
+            if self.vars.iter().all(|var| var.name != name) {
+                return name;
+            }
+        }
         self.next_name += 1;
-        format!("v{}", self.next_name)
+        let stem = if self.rng.chance(5) { "cse" } else { "v" };
+        format!("{stem}{}", self.next_name)
     }
 
     fn scalar(&mut self, over: TypeSet) -> Scalar {
@@ -176,7 +190,7 @@ impl Generator {
     }
 
     fn body(&mut self, depth: u32, uniform: bool, top: bool) -> Vec<Node> {
-        let visible = self.vars.len();
+        let (visible, guarded, made) = (self.vars.len(), self.guarded.len(), self.made.len());
         let mut nodes = Vec::new();
         for _ in 0..1 + self.rng.below(4) {
             if self.budget == 0 {
@@ -190,7 +204,9 @@ impl Generator {
                 break;
             }
         }
-        self.vars.truncate(visible);
+        self.gone.extend(self.vars.drain(visible..).map(|var| var.name));
+        self.guarded.truncate(guarded);
+        self.made.truncate(made);
         nodes
     }
 
@@ -201,7 +217,7 @@ impl Generator {
     }
 
     fn node(&mut self, depth: u32, uniform: bool, top: bool) -> Node {
-        match self.rng.below(22) {
+        match self.rng.below(24) {
             0..=3 => {
                 let ty = self.any_type();
                 let value = self.value(ty, 3);
@@ -228,18 +244,24 @@ impl Generator {
             13 | 14 if depth > 0 => {
                 let from = Expr::u32(self.rng.below(3) as u32);
                 let uniform_here = uniform && self.rng.chance(50);
-                let to = if uniform_here {
-                    Expr::u32(self.rng.below(5) as u32)
-                } else {
-                    Expr::rem(self.expr(Scalar::U32, 2), Expr::u32(5))
+                let over = self.rng.pick(&self.buffers).name.clone();
+                let to = match self.rng.below(4) {
+                    0 if depth == 3 => Expr::buf_len(over.clone()),
+                    1 => Expr::min(Expr::buf_len(over.clone()), Expr::u32(5)),
+                    _ if uniform_here => Expr::u32(self.rng.below(5) as u32),
+                    _ => Expr::rem(self.expr(Scalar::U32, 2), Expr::u32(5)),
                 };
                 let name = self.fresh();
                 self.vars.push(Variable { name: name.clone(), ty: Scalar::U32.into(), assignable: false });
+                let guarded = self.guarded.len();
+                self.guarded.push((over, Expr::var(name.as_str())));
                 // A loop that may hold a barrier has no `break` at all, so that none can be divergent.
                 let outer = std::mem::replace(&mut self.loops, u32::from(!uniform_here));
                 let body = self.body(depth - 1, uniform_here, false);
                 self.loops = outer;
+                self.guarded.truncate(guarded);
                 self.vars.pop();
+                self.gone.push(name.clone());
                 Node::loop_for(name, from, to, body)
             }
             15 if self.loops > 0 => {
@@ -277,8 +299,45 @@ impl Generator {
                 let body = self.body(depth - 1, uniform, top);
                 if self.rng.chance(50) { Node::block(body) } else { Node::region("made by a test", body) }
             }
+            22 | 23 if depth > 0 => self.guard(depth),
             _ => self.store(),
         }
+    }
+
+    /// A condition on an index, and statements that are likely to use the index, inside it or behind it.
+    fn guard(&mut self, depth: u32) -> Node {
+        let buffer = self.rng.pick(&self.buffers).clone();
+        let index = match self.rng.below(3) {
+            0 => self.index(&buffer),
+            _ => self.leaf(Scalar::U32),
+        };
+        let limit = match self.rng.below(5) {
+            0 => Expr::u32(self.rng.below(10) as u32),
+            1 => Expr::min(Expr::buf_len(buffer.name.clone()), self.leaf(Scalar::U32)),
+            _ => Expr::buf_len(buffer.name.clone()),
+        };
+        let inside = match self.rng.below(6) {
+            0 => Expr::gt(limit, index.clone()),
+            1 => Expr::le(index.clone(), limit),
+            2 => Expr::not(Expr::ge(index.clone(), limit)),
+            3 => Expr::and(Expr::lt(index.clone(), limit), self.expr(Scalar::Bool, 1)),
+            _ => Expr::lt(index.clone(), limit),
+        };
+        if self.rng.chance(25) {
+            self.guarded.push((buffer.name.clone(), index));
+            let leave = match self.rng.below(6) {
+                0 | 1 if self.loops > 0 => Node::Continue,
+                2 if self.loops > 0 => Node::Break,
+                3 => Node::trap(7),
+                _ => Node::Return,
+            };
+            return Node::if_then(Expr::not(inside), vec![leave]);
+        }
+        let guarded = self.guarded.len();
+        self.guarded.push((buffer.name.clone(), index));
+        let then = self.body(depth - 1, false, false);
+        self.guarded.truncate(guarded);
+        Node::if_then(inside, then)
     }
 
     fn atomic(&mut self) -> Node {
@@ -286,10 +345,9 @@ impl Generator {
             .buffers
             .iter()
             .filter(|decl| decl.access.is_writable())
-            .filter_map(|decl| match decl.element {
-                Element::Type(DataType::U32) => Some((decl.name.clone(), Scalar::U32)),
-                Element::Type(DataType::I32) => Some((decl.name.clone(), Scalar::I32)),
-                _ => None,
+            .filter_map(|decl| {
+                let of = |scalar: Scalar| decl.element == Element::Type(scalar.into());
+                [Scalar::U32, Scalar::I32].into_iter().find(|scalar| of(*scalar)).map(|scalar| (decl.name.clone(), scalar))
             })
             .collect();
         let (buffer, ty) = self.rng.pick(&targets).clone();
@@ -315,12 +373,22 @@ impl Generator {
         match (self.own_index && buffer.access.is_writable(), buffer.access) {
             (true, Access::Workgroup) => Expr::lid_x(),
             (true, _) => Expr::gid_x(),
-            (false, _) => match self.rng.below(4) {
-                0 => Expr::gid_x(),
-                1 => Expr::u32(self.rng.below(8) as u32),
-                2 => self.expr(Scalar::U32, 2),
-                _ => Expr::rem(self.expr(Scalar::U32, 2), Expr::u32(8)),
-            },
+            (false, _) => {
+                let guarded = self.guarded.iter().filter(|(name, _)| *name == buffer.name);
+                let guarded: Vec<Expr> = guarded.map(|(_, index)| index.clone()).collect();
+                if !guarded.is_empty() && self.rng.chance(70) {
+                    return self.rng.pick(&guarded).clone();
+                }
+                match self.rng.below(7) {
+                    0 => Expr::gid_x(),
+                    1 => Expr::u32(self.rng.below(8) as u32),
+                    2 => self.expr(Scalar::U32, 2),
+                    3 => Expr::bitand(self.expr(Scalar::U32, 2), Expr::u32(7)),
+                    4 => Expr::lid_x(),
+                    5 => Expr::sub(self.leaf(Scalar::U32), Expr::u32(1)),
+                    _ => Expr::rem(self.expr(Scalar::U32, 2), Expr::u32(8)),
+                }
+            }
         }
     }
 
@@ -391,8 +459,15 @@ impl Generator {
         if depth == 0 || self.rng.chance(20) {
             return self.leaf(ty);
         }
+        if self.rng.chance(20) {
+            let again: Vec<Expr> = self.made.iter().filter(|(of, _)| *of == ty).map(|(_, expr)| expr.clone()).collect();
+            if !again.is_empty() {
+                return self.rng.pick(&again).clone();
+            }
+        }
         for _ in 0..8 {
             if let Some(expr) = self.try_expr(ty, depth) {
+                self.made.push((ty, expr.clone()));
                 return expr;
             }
         }

@@ -1,15 +1,24 @@
 //! Which mistakes are reported, where, and that one mistake is reported once.
 
-use crate::diagnostic::Fix;
+use crate::diagnostic::{Diagnostic, Fix, Source};
 use crate::text::{parse, render};
 
-/// The codes of a text's mistakes, each with the text it points at.
+/// What the reader finds in a text, the validator aside.
+fn found(text: &str) -> (Source, Vec<Diagnostic>) {
+    let read = crate::text::read(text);
+    let spans = read.program.map(|(_, spans, _)| spans).unwrap_or_default();
+    (Source { name: "t".into(), text: text.into(), spans }, read.mistakes)
+}
+
+/// The codes of a text's mistakes, each with the text it points at; what points between characters is shown as a `|` behind its line.
 fn mistakes(text: &str) -> Vec<(String, String)> {
-    let Err(report) = parse("t", text) else { return Vec::new() };
-    let Some(source) = &report.source else { panic!("a syntax error is in a text") };
-    let found = report.diagnostics.iter().map(|diagnostic| {
+    let (source, mistakes) = found(text);
+    let found = mistakes.iter().map(|diagnostic| {
         let span = diagnostic.location.map(|location| source.span(location)).unwrap_or_default();
-        (diagnostic.code.to_string(), source.text[span.start as usize..span.end as usize].to_string())
+        let (start, end) = (span.start as usize, span.end as usize);
+        let line = text[..start].rfind('\n').map_or(0, |newline| newline + 1);
+        let shown = if start == end { format!("{}|", &text[line..start]) } else { text[start..end].to_string() };
+        (diagnostic.code.to_string(), shown)
     });
     found.collect()
 }
@@ -23,13 +32,17 @@ fn in_body(statements: &str) -> String {
 
 fn help(statements: &str) -> String {
     let text = format!("program t {{\nworkgroup 1\n{statements}\n}}");
-    parse("t", &text).err().and_then(|report| report.diagnostics.into_iter().next()?.help).unwrap_or_default()
+    found(&text).1.into_iter().next().and_then(|diagnostic| diagnostic.help).unwrap_or_default()
 }
 
-/// The text after the first mistake's fix.
+/// The text after the first mistake's fix, be it the reader's or the validator's.
 fn fixed(text: &str) -> String {
-    let Err(report) = parse("t", text) else { return text.into() };
-    let (Some(source), Some(diagnostic)) = (&report.source, report.diagnostics.first()) else { panic!("no mistake") };
+    let (source, mut mistakes) = found(text);
+    if mistakes.is_empty() {
+        let program = parse("t", text).expect("nothing is wrong with the text");
+        mistakes = program.validated().err().map(|report| report.diagnostics.clone()).unwrap_or_default();
+    }
+    let diagnostic = mistakes.first().expect("a mistake");
     let (location, before, after) = match diagnostic.fix.clone() {
         Some(Fix::Replace(location, new)) => {
             let span = source.span(location);
@@ -37,7 +50,7 @@ fn fixed(text: &str) -> String {
         }
         Some(Fix::Wrap(location, before, after)) => (location, before, after),
         Some(Fix::InsertAfter(location, after)) => (location, String::new(), after),
-        None => panic!("no fix: {report}"),
+        None => panic!("no fix: {diagnostic:?}"),
     };
     let (start, end) = (source.span(location).start as usize, source.span(location).end as usize);
     format!("{}{before}{}{after}{}", &text[..start], &text[start..end], &text[end..])
@@ -76,18 +89,37 @@ fn each_mistake_is_found_where_it_is() {
         ("let x = a § b", "E0101 §"),
         ("let x = `abc", "E0102 `abc"),
         ("let `abc = 1\nlet y = 2", "E0102 `abc = 1"),
+        ("region \"a b {\nlet x = 1 +\n}", "E0102 \"a b; E0104 let x = 1 +|"),
+        ("region \"a { x = § } \\q", "E0102 \"a; E0101 §; E0101 \\"),
+        ("if `a b {\nlet x = 1 +\n}", "E0102 `a b; E0104 let x = 1 +|"),
+        ("for `i in 0..2 {\nx = 1\n}", "E0102 `i in 0..2"),
         ("let x = 12f", "E0103 12f"),
         ("let = 1", "E0104 ="),
         ("let if = 1", "E0104 if"),
+        ("let if = 1\nif = if + 2\nif if == 3 {\n}", "E0104 if"),
+        ("let if x == 1 {\n}", "E0104 if"),
+        ("for in in 0..2 {\nu[in] = in\n}", "E0104 in"),
+        ("buffer floats: read f32 @1\nfloats[0] = floats[1] + f32(len(floats))\nfloats canonical", "E0104 floats; E0108 floats"),
+        ("let gid = 1\nu[gid] = gid.x + gid", "E0104 gid"),
+        ("buffer `floats`: read f32 @1\nfloats[0] = 1.0", "E0104 floats"),
+        ("buffer `trap`: read f32 @1\nu[0] = trap[0]", "E0104 trap"),
+        ("workgroup = 64", "E0104 ="),
         ("let x 1", "E0104 1"),
         ("let x: u32 = 1", "E0104 :"),
-        ("let x =\nlet y = 1", "E0104 let"),
-        ("let x = (1 + 2\nlet y = 1", "E0104 let"),
+        ("let x =\nlet y = 1", "E0104 let x =|"),
+        ("let x = // later\n\nlet y = 1", "E0104 let x =|"),
+        ("let x = min(1\n2)", "E0104 let x = min(1|"),
+        ("const\nlet y = 1", "E0104 const|"),
+        ("const T: dtype =\nlet y = 1", "E0104 const T: dtype =|"),
+        ("barrier.\nreturn", "E0104 barrier.|"),
+        ("let x = v.\nlet y = 1", "E0104 let x = v.|"),
+        ("if true\nx = 1", "E0104 if true|"),
+        ("let x = (1 + 2\nlet y = 1", "E0104 let x = (1 + 2|"),
         ("let x = 1 + * 2", "E0104 *"),
-        ("x", "E0104 }"),
+        ("x", "E0104 x|"),
         ("x += 1", "E0104 +"),
         ("u[0 = 1", "E0104 ="),
-        ("u[0]", "E0104 }"),
+        ("u[0]", "E0104 u[0]|"),
         ("while x { }", "E0104 x"),
         ("else { }", "E0104 else"),
         ("for i in 0 { }", "E0104 {"),
@@ -95,9 +127,11 @@ fn each_mistake_is_found_where_it_is() {
         ("if { }", "E0104 {"),
         ("barrier.global", "E0104 global"),
         ("if a b\n{\n}\nelse\n{\n}", "E0104 b"),
+        ("if a = b {\nx = +\n} else {\ny = *\n}", "E0104 =; E0104 +; E0104 *"),
+        ("region name {\nx = +\n}", "E0104 name; E0104 +"),
         ("region x { }", "E0104 x"),
         ("trap(x)", "E0104 x"),
-        ("let x = gid", "E0104 }"),
+        ("let x = gid", "E0104 let x = gid|"),
         ("let x = gid.w", "E0104 w"),
         ("let x = min(1, 2,)", "E0104 )"),
         ("let x = min(1 2)", "E0104 2"),
@@ -150,16 +184,16 @@ fn each_mistake_is_found_where_it_is() {
 #[test]
 fn the_frame_of_a_program() {
     let first = |text: &str| mistakes(text).into_iter().map(|(code, at)| format!("{code} {at}")).collect::<Vec<_>>().join("; ");
-    assert_eq!(first(""), "E0104 ");
-    assert_eq!(first("// nothing\n"), "E0104 ");
+    assert_eq!(first(""), "E0104 |");
+    assert_eq!(first("// nothing\n"), "E0104 |");
     assert_eq!(first("kernel x { }"), "E0104 kernel");
     assert_eq!(first("program { }"), "E0104 {");
     assert_eq!(first("program if { workgroup 1 }"), "E0104 if");
-    assert_eq!(first("program x {\nworkgroup 1"), "E0104 ");
-    assert_eq!(first("program x {\nworkgroup 1\nif a {\nif b {"), "E0104 ");
+    assert_eq!(first("program x {\nworkgroup 1"), "E0104 workgroup 1|");
+    assert_eq!(first("program x {\nworkgroup 1\nif a {\nif b {"), "E0104 if b {|");
     assert_eq!(first("program x {\n}"), "E0411 x");
     assert_eq!(first("raw {\n}"), "E0411 raw");
-    assert_eq!(first("program x {\nworkgroup\n}"), "E0104 }");
+    assert_eq!(first("program x {\nworkgroup\n}"), "E0104 workgroup|");
     assert_eq!(first("program x {\nworkgroup 1 2 3 4\n}"), "E0106 4");
     assert_eq!(first("program x { workgroup 1 }\n}"), "E0104 }");
     assert_eq!(first("program x { workgroup 1 }\nprogram y { workgroup 1 }"), "E0104 program");
@@ -193,7 +227,7 @@ for i in *..5 {
 }
 let f = 1
 z += 1";
-    let expected = "E0205 foo; E0104 ]; E0105 <; E0106 2; E0104 ==; E0104 ); E0101 §; E0104 3; E0104 *; E0104 }; E0104 +";
+    let expected = "E0205 foo; E0104 ]; E0105 <; E0106 2; E0104 ==; E0104 ); E0101 §; E0104 3; E0104 *; E0104   y =|; E0104 +";
     assert_eq!(in_body(text), expected);
 }
 
@@ -212,9 +246,60 @@ fn helpful_words() {
     assert!(help("let x = 1 + atomic.add(u, 0, 1)").contains("let result = atomic.add(…)"));
 }
 
+/// What [`help`] gives for each of these is found in it.
+#[test]
+fn words_from_other_languages() {
+    for (statement, word) in [
+        ("while a {\n}", "`for i in 0..n { … }`"),
+        ("if a {\n}\nelif b {\n}", "else if"),
+        ("# comment", "`//`"),
+        ("/* comment */", "`//`"),
+        ("let x = a ? b : c", "`select(condition, a, b)`"),
+        ("x++", "`x = x + 1`"),
+        ("x[1] -= 2", "`x[1] = x[1] - …`"),
+        ("x <<= 2", "`x = x << …`"),
+        ("`a b` += 2", "write `a b` = `a b` + …"),
+        ("const c: u32 = -1", "a constant of type i32"),
+        ("const c: i32 = 3000000000", "a constant of type u32"),
+    ] {
+        assert!(help(statement).contains(word), "{statement}: {}", help(statement));
+    }
+    assert_eq!(help("const c: u32 = 5000000000"), "");
+    assert_eq!(help("buffer u: output u32 @0\nu[0] = 5000000000"), "");
+}
+
 #[test]
 fn fixes_mend_what_they_are_for() {
+    let in_body = |statement: &str| format!("program x {{\nworkgroup 1\nbuffer u: output u32 @0\n{statement}\n}}");
     for (wrong, right) in [
+        ("if u[0] = 1 {\n}", "if u[0] == 1 {\n}"),
+        ("let x = 0o17", "let x = 0xf"),
+        ("let x = 0X1F", "let x = 0x1f"),
+        ("let x = 1u32", "let x = 1u"),
+        ("let x = 0xffi32", "let x = 0xffi"),
+        ("let x = 12f", "let x = 12.0"),
+        ("let x = 1_2f64", "let x = 1_2.0d"),
+        ("let x = 1.5f32", "let x = 1.5"),
+        ("let x = 1.5f64", "let x = 1.5d"),
+        ("let x = 1E5", "let x = 1e5"),
+        ("let x = gid + 1", "let x = gid.x + 1"),
+        ("let a = 1\nlet x = a == 1 == true", "let a = 1\nlet x = (a == 1) == true"),
+        ("let a = 1\nlet x = true == a < 2", "let a = 1\nlet x = true == (a < 2)"),
+        ("let a = 1\nlet x = a < 2 != false", "let a = 1\nlet x = (a < 2) != false"),
+        ("let a = 1\nlet x = a == a == a", "let a = 1\nlet x = a == a && a == a"),
+        ("let x = -1", "let x = -1i"),
+        ("let x = 3000000000i", "let x = 3000000000i64"),
+        ("let x = -1u64", "let x = -1i64"),
+        ("u[0] = -1", "u[0] = u32(-1i)"),
+        ("region name {\n}", "region \"name\" {\n}"),
+        ("region \"name {\n}", "region \"name\" {\n}"),
+        ("u == 4", "u = 4"),
+        ("let x = u[`if]", "let x = u[`if]`"),
+    ] {
+        assert_eq!(fixed(&in_body(wrong)), in_body(right));
+    }
+    for (wrong, right) in [
+        ("program x {\nworkgroup 8 widht\nconst width: u32 = 8\n}", "program x {\nworkgroup 8 width\nconst width: u32 = 8\n}"),
         ("program x {\nworkgroup 1\nlet y = a < b < c\n}", "program x {\nworkgroup 1\nlet y = a < b && b < c\n}"),
         ("program x {\nworkgroup 1\nlet y = mni(1, 2)\n}", "program x {\nworkgroup 1\nlet y = min(1, 2)\n}"),
         ("program x {\nworkgroup 1\nlet if = 1\n}", "program x {\nworkgroup 1\nlet `if` = 1\n}"),
@@ -270,10 +355,19 @@ fn what_nests_too_deep_is_one_mistake_wherever_it_is() {
         assert!(found.starts_with("E0107 ") && !found.contains("; "), "{what}: {}", found.chars().take(100).collect::<String>());
     }
     // Not closing them is another mistake.
-    assert_eq!(in_body(&"{\n".repeat(many)), "E0107 {; E0104 ");
+    assert_eq!(in_body(&"{\n".repeat(many)), "E0107 {; E0104 }|");
     // Stray ends at the right depth are as many mistakes as the parser has patience for.
     assert!(in_body(&"}".repeat(many)).starts_with("E0104 }"));
     assert!(!in_body(&")".repeat(many)).contains("; "));
+}
+
+#[test]
+fn each_nest_that_is_too_deep_is_reported() {
+    let deep = |inner: &str| format!("{}{inner}{}", "{\n".repeat(254), "}\n".repeat(254));
+    let sum = format!("x = y{}\n", " + y".repeat(300));
+    assert_eq!(in_body(&deep("x = 1\ny = 2\nif z {\nx = 3\n}\n")), "E0107 1");
+    assert_eq!(in_body(&(deep("x = 1\n") + &deep("y = 2\n"))), "E0107 1; E0107 2");
+    assert_eq!(in_body(&format!("if true {{\n{sum}{sum}}}\n{sum}")), "E0107 +; E0107 +; E0107 +");
 }
 
 #[test]
@@ -301,18 +395,18 @@ fn the_limit_is_the_one_of_the_walk() {
 
 #[test]
 fn a_report_can_be_read() {
-    let text = "program t {\n  workgroup 64\n  let x = a < b < c\n}\n";
+    let text = "program t {\n  workgroup 64\n  let x = 1 < 2 < 3\n}\n";
     let Err(report) = parse("t.vyre", text) else { panic!("comparisons do not chain") };
     let expected = "\
 error[E0105]: comparisons do not chain
  --> t.vyre:3:17
   |
-3 |   let x = a < b < c
+3 |   let x = 1 < 2 < 3
   |             -   ^
   |             |
   |             the first comparison
   |
-  = help: join them with `&&`: `a < b && b < c`";
+  = help: join them with `&&`: `1 < 2 && 2 < 3`";
     assert_eq!(render(&report, false), expected);
 }
 

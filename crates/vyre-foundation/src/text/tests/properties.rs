@@ -260,16 +260,14 @@ fn check_any_text(text: &str) {
         }
         Err(report) => {
             assert!(!report.diagnostics.is_empty(), "{text}");
-            assert!(report.diagnostics.len() <= 32, "{text}");
             for diagnostic in &report.diagnostics {
                 let location = diagnostic.location.expect("syntax errors have places");
                 let span = report.source.as_ref().map(|source| source.span(location)).unwrap_or_default();
                 assert!(text.get(span.start as usize..span.end as usize).is_some(), "{text} {diagnostic:?}");
             }
             assert!(render(&report, false).contains("error["));
-            // Numbers out of range are no mistake of the syntax.
+            // What can be read in full can be formatted, whatever is wrong with it.
             if format("t", text).is_ok() {
-                assert!(report.codes().all(|code| code == vyre_spec::ErrorCode::E0303), "{text}");
                 check_format(text);
             }
         }

@@ -5,7 +5,7 @@ use crate::text::parse;
 use vyre_spec::ErrorCode;
 
 const DECLARATIONS: &str = "
-  workgroup 1
+  workgroup 8
   subgroup 8
   const k: i32 = 3
   const n: u32 = 3

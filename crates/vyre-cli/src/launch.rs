@@ -1,0 +1,200 @@
+//! Inputs and launch from the command line, for the commands that run a kernel.
+
+use crate::{Failure, load, read};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use vyre::ir::{DataType, Program, SpecValue};
+use vyre::kernel::Kernel;
+use vyre::launch::{LaunchConfig, check_inputs, inputs_by_name};
+use vyre::reference::Options;
+use vyre::spec::ErrorCode;
+use vyre::{Diagnostic, Report, specialize, values};
+
+#[derive(clap::Args)]
+pub struct LaunchArgs {
+    /// An input: NAME=VALUES, NAME=TYPE:VALUES or NAME=@FILE
+    #[arg(long = "in", value_name = "NAME=…", value_parser = assignment)]
+    inputs: Vec<(String, String)>,
+    /// Workgroups along x, y and z
+    #[arg(long, value_name = "X[,Y[,Z]]", value_parser = triple)]
+    grid: Option<Triple>,
+    /// Elements of an output that declares no count
+    #[arg(long = "len", value_name = "NAME=N", value_parser = assignment)]
+    lengths: Vec<(String, String)>,
+    /// A value for a specialization constant
+    #[arg(long = "const", value_name = "NAME=VALUE", value_parser = assignment)]
+    constants: Vec<(String, String)>,
+    /// Another workgroup size, for kernels that cannot tell
+    #[arg(long, value_name = "X[,Y[,Z]]", value_parser = triple)]
+    workgroup: Option<Triple>,
+    /// Steps that all invocations may take together [default: 4294967296]
+    #[arg(long, value_name = "STEPS")]
+    fuel: Option<u64>,
+    /// Bytes that all outputs may take together [default: 1073741824]
+    #[arg(long, value_name = "BYTES")]
+    max_output_bytes: Option<u64>,
+}
+
+/// A program and what to run it on.
+pub struct Launched {
+    /// Its constants are replaced.
+    pub program: Program,
+    /// In the order of the interface.
+    pub inputs: Vec<Vec<u8>>,
+    pub options: Options,
+}
+
+impl Launched {
+    pub fn inputs(&self) -> Vec<&[u8]> {
+        self.inputs.iter().map(Vec::as_slice).collect()
+    }
+
+    pub fn kernel(&self) -> Result<&Kernel, Failure> {
+        Ok(self.program.validated().map_err(Clone::clone)?.kernel())
+    }
+}
+
+impl LaunchArgs {
+    /// Reads the program and its inputs and checks that they fit each other.
+    pub fn load(&self, path: &str) -> Result<Launched, Failure> {
+        let program = load(path)?;
+        program.validated().map_err(Clone::clone)?;
+        let specialization = constants(&program, &self.constants)?;
+        let program = specialize(&program, specialization.iter().map(|(name, value)| (name.as_str(), value)))?;
+        let kernel = program.validated().map_err(Clone::clone)?.kernel();
+        let given = inputs(kernel, &self.inputs)?;
+        let named: Vec<(&str, &[u8])> = given.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice())).collect();
+        let inputs: Vec<Vec<u8>> = inputs_by_name(&program, &named)?.into_iter().map(<[u8]>::to_vec).collect();
+        let sizes: Vec<u64> = inputs.iter().map(|bytes| bytes.len() as u64).collect();
+        check_inputs(&program, &sizes)?;
+        let defaults = Options::default();
+        let options = Options {
+            launch: LaunchConfig {
+                grid: self.grid.map(|grid| grid.0),
+                workgroup_override: self.workgroup.map(|size| size.0),
+                output_counts: lengths(&self.lengths)?,
+                max_output_bytes: self.max_output_bytes.unwrap_or(defaults.launch.max_output_bytes),
+            },
+            fuel: self.fuel.unwrap_or(defaults.fuel),
+            ..defaults
+        };
+        Ok(Launched { program, inputs, options })
+    }
+
+    /// The flags as one writes them in a shell, each after a space; empty if there are none.
+    pub fn written(&self) -> String {
+        let mut out = String::new();
+        for (flag, values) in [("in", &self.inputs), ("len", &self.lengths), ("const", &self.constants)] {
+            for (name, value) in values {
+                let _ = write!(out, " --{flag} {}", quoted(&format!("{name}={value}")));
+            }
+        }
+        for (flag, triple) in [("grid", self.grid), ("workgroup", self.workgroup)] {
+            if let Some(Triple([x, y, z])) = triple {
+                let _ = write!(out, " --{flag} {x},{y},{z}");
+            }
+        }
+        for (flag, number) in [("fuel", self.fuel), ("max-output-bytes", self.max_output_bytes)] {
+            if let Some(number) = number {
+                let _ = write!(out, " --{flag} {number}");
+            }
+        }
+        out
+    }
+}
+
+/// A word as a shell reads it back.
+pub fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:@+%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) { word.into() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+}
+
+#[derive(Clone, Copy)]
+pub struct Triple([u32; 3]);
+
+pub fn assignment(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_string(), value.to_string())),
+        _ => Err("write NAME=VALUE".into()),
+    }
+}
+
+fn triple(text: &str) -> Result<Triple, String> {
+    let mut triple = [1; 3];
+    for (axis, part) in text.split([',', 'x']).enumerate() {
+        *triple.get_mut(axis).ok_or("there are three dimensions")? =
+            part.trim().parse().map_err(|_| format!("`{part}` is no number below 4294967296"))?;
+    }
+    Ok(Triple(triple))
+}
+
+fn constants(program: &Program, given: &[(String, String)]) -> Result<BTreeMap<String, SpecValue>, Failure> {
+    let mut values = BTreeMap::new();
+    for (name, text) in given {
+        let Some(decl) = program.parts().consts.iter().find(|decl| *decl.name == **name) else {
+            // Specialization itself reports names it does not know.
+            values.insert(name.clone(), SpecValue::U32(0));
+            continue;
+        };
+        let value = decl.default.parse_same_kind(text).ok_or_else(|| {
+            Report::single(
+                Diagnostic::new(ErrorCode::E0710, format!("`{name}` needs a {}, found `{text}`", decl.default.kind()))
+                    .expected(decl.default.kind())
+                    .found(text),
+            )
+        })?;
+        if values.insert(name.clone(), value).is_some() {
+            return Err(given_twice(name));
+        }
+    }
+    Ok(values)
+}
+
+pub fn given_twice(name: &str) -> Failure {
+    Report::single(Diagnostic::new(ErrorCode::E0715, format!("`{name}` is given twice")).found(name)).into()
+}
+
+fn lengths(given: &[(String, String)]) -> Result<BTreeMap<String, u32>, Failure> {
+    let mut lengths = BTreeMap::new();
+    for (name, text) in given {
+        let length = text
+            .parse()
+            .map_err(|_| Failure::Usage(format!("--len {name}={text}: `{text}` is no number of elements below 4294967296")))?;
+        if lengths.insert(name.clone(), length).is_some() {
+            return Err(given_twice(name));
+        }
+    }
+    Ok(lengths)
+}
+
+/// The bytes of each `--in`, by name.
+fn inputs(kernel: &Kernel, given: &[(String, String)]) -> Result<Vec<(String, Vec<u8>)>, Failure> {
+    let mut inputs = Vec::new();
+    for (name, text) in given {
+        let bytes = match text.strip_prefix('@') {
+            Some(path) => read(path)?,
+            None => match kernel.buffers.iter().find(|buffer| *buffer.name == **name) {
+                Some(buffer) => typed_values(name, &buffer.element, text)?,
+                // Binding by name reports what it does not know.
+                None => Vec::new(),
+            },
+        };
+        inputs.push((name.clone(), bytes));
+    }
+    Ok(inputs)
+}
+
+fn typed_values(name: &str, element: &DataType, text: &str) -> Result<Vec<u8>, Failure> {
+    let wrong = |message: String| Report::single(Diagnostic::new(ErrorCode::E0714, message).expected(element));
+    let list = match text.split_once(':') {
+        None => text,
+        Some((ty, list)) => match vyre::text::parse_data_type(ty) {
+            Some(found) if found == *element => list,
+            Some(found) => {
+                return Err(wrong(format!("`{name}` holds {element}, and the values are given as {found}")).into());
+            }
+            None => return Err(wrong(format!("`{name}`: there is no type `{ty}`")).into()),
+        },
+    };
+    values::encode(element, list).map_err(|problem| wrong(format!("`{name}`: {problem}")).into())
+}

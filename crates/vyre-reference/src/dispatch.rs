@@ -1,0 +1,326 @@
+//! A whole dispatch: workgroups and invocations take their turns, stopping at barriers.
+//!
+//! A workgroup is run by advancing each of its invocations until it retires or waits, and then letting all that wait go on
+//! together. Uniformity is validated, so all of them wait at the same statement. Only a program with grid barriers needs the state
+//! of more than one workgroup at a time. Schedules that switch between statements are in `interleave.rs`.
+
+use crate::error::RunError;
+use crate::group::Group;
+use crate::invocation::{FuelExhausted, Status};
+use crate::observe::Observer;
+use crate::plain::Options;
+use crate::schedule::{Schedule, Turns};
+use crate::subgroup::{self, Lane};
+use std::ops::Range;
+use vyre_foundation::ir::{Access, Place, Program};
+use vyre_foundation::kernel::{BufferId, Kernel, StmtKind};
+use vyre_foundation::launch::plan;
+use vyre_foundation::{Diagnostic, Report};
+use vyre_spec::ErrorCode;
+
+/// Bytes of state that a program with grid barriers may need for all its invocations.
+const MAX_STATE_BYTES: u64 = 1 << 30;
+
+/// Lengths and geometry, as the kernel sees them.
+pub(crate) struct Shape {
+    pub workgroup_size: [u32; 3],
+    pub grid: [u32; 3],
+    /// By buffer, in elements.
+    pub lengths: Vec<u32>,
+}
+
+impl Shape {
+    pub fn groups(&self) -> u32 {
+        self.grid.iter().product()
+    }
+
+    pub fn group_invocations(&self) -> u32 {
+        self.workgroup_size.iter().product()
+    }
+
+    /// The `gid` of an invocation that is numbered workgroup by workgroup.
+    pub fn global_id(&self, number: u32) -> [u32; 3] {
+        let size = self.group_invocations();
+        let (group, local) = (position(number / size, self.grid), position(number % size, self.workgroup_size));
+        std::array::from_fn(|axis| group[axis] * self.workgroup_size[axis] + local[axis])
+    }
+}
+
+/// Where the n-th cell of a box is, x fastest.
+pub(crate) fn position(n: u32, [nx, ny, _]: [u32; 3]) -> [u32; 3] {
+    [n % nx, n / nx % ny, n / nx / ny]
+}
+
+/// The bytes of all buffers as one workgroup sees them.
+pub(crate) struct Memory<'a> {
+    storage: &'a mut [Vec<u8>],
+    workgroup: &'a mut [Vec<u8>],
+    kernel: &'a Kernel,
+}
+
+impl Memory<'_> {
+    pub fn bytes(&self, buffer: BufferId) -> &[u8] {
+        match self.kernel.buffer(buffer).access {
+            Access::Workgroup => &self.workgroup[buffer.index()],
+            Access::Read | Access::ReadWrite | Access::Output | Access::Uniform => &self.storage[buffer.index()],
+        }
+    }
+
+    pub fn bytes_mut(&mut self, buffer: BufferId) -> &mut [u8] {
+        match self.kernel.buffer(buffer).access {
+            Access::Workgroup => &mut self.workgroup[buffer.index()],
+            Access::Read | Access::ReadWrite | Access::Output | Access::Uniform => &mut self.storage[buffer.index()],
+        }
+    }
+}
+
+/// A program with its launch and inputs, ready to be run any number of times.
+pub(crate) struct Prepared<'k> {
+    pub kernel: &'k Kernel,
+    pub shape: Shape,
+    /// By buffer: what it holds at the start.
+    pub storage: Vec<Vec<u8>>,
+    /// The buffers that are outputs, in order.
+    pub outputs: &'k [usize],
+}
+
+impl<'k> Prepared<'k> {
+    /// `program` has its constants replaced.
+    pub fn new(program: &'k Program, inputs: &[&[u8]], options: &Options) -> Result<Self, Report> {
+        let kernel = program.validated().map_err(Clone::clone)?.kernel();
+        let sizes: Vec<u64> = inputs.iter().map(|bytes| bytes.len() as u64).collect();
+        let launch = plan(program, &sizes, &options.launch)?;
+        let interface = program.interface();
+        let mut storage: Vec<Vec<u8>> = vec![Vec::new(); kernel.buffers.len()];
+        for (i, bytes) in interface.inputs.iter().zip(inputs) {
+            storage[*i] = bytes.to_vec();
+        }
+        for (i, buffer) in kernel.buffers.iter().enumerate() {
+            if buffer.access == Access::Output {
+                storage[i] = vec![0; launch.bytes[i] as usize];
+            }
+        }
+        let invocations = launch.invocations();
+        let state = invocations.saturating_mul((kernel.vars.len() as u64 + 4) * size_of::<vyre_scalar::Value>() as u64);
+        if kernel.uses.grid_sync && state > MAX_STATE_BYTES {
+            return Err(Report::single(
+                Diagnostic::new(
+                    ErrorCode::E0708,
+                    format!("{invocations} invocations that wait for each other are too many for the interpreter"),
+                )
+                .expected(format!("at most {MAX_STATE_BYTES} bytes of state"))
+                .found(format!("{state} bytes")),
+            ));
+        }
+        let shape = Shape { workgroup_size: launch.workgroup_size, grid: launch.grid, lengths: launch.lengths };
+        Ok(Prepared { kernel, shape, storage, outputs: &interface.outputs })
+    }
+
+    /// Runs it on these bytes, which are those of `storage` or a copy, and takes the steps off the fuel.
+    pub fn run(
+        &self,
+        storage: Vec<Vec<u8>>,
+        schedule: &Schedule,
+        fuel: &mut u64,
+        observer: &mut impl Observer,
+    ) -> Result<Vec<Vec<u8>>, RunError> {
+        let given = *fuel;
+        let mut dispatch = Dispatch::new(self, storage, given, observer);
+        let result = dispatch.run(schedule);
+        *fuel = dispatch.fuel;
+        result.map_err(|FuelExhausted| RunError::OutOfFuel { fuel: given })?;
+        dispatch.finish()
+    }
+}
+
+/// A dispatch that is being run.
+pub(crate) struct Dispatch<'a, 'k, O> {
+    pub prepared: &'a Prepared<'k>,
+    pub storage: Vec<Vec<u8>>,
+    pub fuel: u64,
+    pub observer: &'a mut O,
+    /// The smallest invocation that trapped so far.
+    trap: Option<([u32; 3], u32, Place)>,
+}
+
+impl<'a, 'k, O: Observer> Dispatch<'a, 'k, O> {
+    pub fn new(prepared: &'a Prepared<'k>, storage: Vec<Vec<u8>>, fuel: u64, observer: &'a mut O) -> Self {
+        Dispatch { prepared, storage, fuel, observer, trap: None }
+    }
+
+    /// The outputs, or the trap.
+    pub fn finish(&mut self) -> Result<Vec<Vec<u8>>, RunError> {
+        if let Some((invocation, tag, place)) = self.trap {
+            return Err(RunError::Trap { tag, invocation, place });
+        }
+        Ok(self.prepared.outputs.iter().map(|i| std::mem::take(&mut self.storage[*i])).collect())
+    }
+
+    fn run(&mut self, schedule: &Schedule) -> Result<(), FuelExhausted> {
+        match schedule {
+            Schedule::Forward | Schedule::Reverse | Schedule::Stride(_) | Schedule::Random(_) | Schedule::Groups(_) => {
+                self.run_turns(schedule)
+            }
+            Schedule::Interleave | Schedule::Shuffle(_) | Schedule::Late | Schedule::Atomics(_) => self.run_interleaved(schedule),
+        }
+    }
+
+    fn run_turns(&mut self, schedule: &Schedule) -> Result<(), FuelExhausted> {
+        let shape = &self.prepared.shape;
+        let numbers = schedule.groups(shape.groups());
+        let mut turns = schedule.turns(shape.group_invocations());
+        if !self.prepared.kernel.uses.grid_sync {
+            let mut group = Group::new(self.prepared.kernel, shape, 0);
+            for number in numbers {
+                self.start_group(&mut group, number);
+                self.run_until_grid_sync(&mut group, &mut turns)?;
+                self.collect_traps(&group);
+            }
+            return Ok(());
+        }
+        let mut groups = self.start_groups(numbers)?;
+        loop {
+            for group in &mut groups {
+                self.run_until_grid_sync(group, &mut turns)?;
+            }
+            if !groups.iter().any(|group| group.any(Status::AtGridSync)) {
+                break;
+            }
+            self.grid_sync(&mut groups);
+        }
+        groups.iter().for_each(|group| self.collect_traps(group));
+        Ok(())
+    }
+
+    /// Sets up workgroups that are alive at the same time.
+    pub fn start_groups(&mut self, numbers: impl Iterator<Item = u32>) -> Result<Vec<Group<'k>>, FuelExhausted> {
+        let shape = &self.prepared.shape;
+        let mut groups = Vec::new();
+        for number in numbers {
+            // A step per invocation that is only set up, so that fuel bounds this loop too.
+            self.fuel = self.fuel.checked_sub(u64::from(shape.group_invocations())).ok_or(FuelExhausted)?;
+            let mut group = Group::new(self.prepared.kernel, shape, groups.len());
+            self.start_group(&mut group, number);
+            groups.push(group);
+        }
+        Ok(groups)
+    }
+
+    fn start_group(&mut self, group: &mut Group<'k>, number: u32) {
+        group.start(self.prepared.kernel, &self.prepared.shape, number);
+        self.observer.group_starts(group.slot);
+    }
+
+    /// Runs a workgroup until all its invocations are retired or wait for the grid.
+    fn run_until_grid_sync(&mut self, group: &mut Group<'k>, turns: &mut Turns) -> Result<(), FuelExhausted> {
+        loop {
+            for n in turns.next() {
+                self.advance(group, *n as usize)?;
+            }
+            let waiting = group.invocations.iter().map(|invocation| invocation.status).find(|status| match status {
+                Status::AtBarrier | Status::AtSubgroup(_) => true,
+                Status::Ready | Status::AtGridSync | Status::Retired => false,
+            });
+            match waiting {
+                Some(Status::AtSubgroup(_)) => {
+                    let size = self.subgroup_size();
+                    for first in (0..group.invocations.len()).step_by(size) {
+                        self.exchange(group, first..first + size);
+                    }
+                }
+                Some(_) => self.barrier(group),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    fn advance(&mut self, group: &mut Group<'k>, n: usize) -> Result<(), FuelExhausted> {
+        self.observer.turn(group.slot, group.invocation_number(n));
+        let Prepared { kernel, shape, .. } = self.prepared;
+        let mut memory = Memory { storage: &mut self.storage, workgroup: &mut group.memory, kernel };
+        group.invocations[n].advance(kernel, shape, &mut memory, self.observer, &mut self.fuel)
+    }
+
+    /// One step of one invocation.
+    pub fn step(&mut self, group: &mut Group<'k>, n: usize) -> Result<(), FuelExhausted> {
+        self.fuel = self.fuel.checked_sub(1).ok_or(FuelExhausted)?;
+        self.observer.turn(group.slot, group.invocation_number(n));
+        let Prepared { kernel, shape, .. } = self.prepared;
+        let mut memory = Memory { storage: &mut self.storage, workgroup: &mut group.memory, kernel };
+        group.invocations[n].step(kernel, shape, &mut memory, self.observer);
+        Ok(())
+    }
+
+    /// Lets a workgroup whose invocations all wait at a barrier go on.
+    pub fn barrier(&mut self, group: &mut Group<'k>) {
+        self.observer.barrier(group.slot);
+        group.release(Status::AtBarrier);
+    }
+
+    /// Lets workgroups that all wait for the grid go on, with memory that is zero again.
+    pub fn grid_sync(&mut self, groups: &mut [Group<'k>]) {
+        self.observer.grid_sync();
+        for group in groups {
+            group.clear_memory();
+            group.release(Status::AtGridSync);
+            if group.any(Status::Ready) {
+                self.observer.group_starts(group.slot);
+            }
+        }
+    }
+
+    pub fn subgroup_size(&self) -> usize {
+        self.prepared.kernel.subgroup.expect("validated: subgroup operations need a declared size") as usize
+    }
+
+    /// Does the subgroup operation that the lanes of one subgroup wait at, and lets them go on.
+    pub fn exchange(&mut self, group: &mut Group<'k>, lanes: Range<usize>) {
+        let Prepared { kernel, shape, .. } = self.prepared;
+        let first = group.invocation_number(lanes.start);
+        let slot = group.slot;
+        let memory = Memory { storage: &mut self.storage, workgroup: &mut group.memory, kernel };
+        let lanes = &mut group.invocations[lanes];
+        let mut operation = None;
+        let mut brought: Vec<Lane> = Vec::with_capacity(lanes.len());
+        for (lane, number) in lanes.iter().zip(first..) {
+            brought.push(match (lane.status, lane.current().map(|stmt| &stmt.kind)) {
+                (Status::AtSubgroup(_), Some(StmtKind::Subgroup { result, op, ty, operands })) => {
+                    operation = Some((*result, *op, *ty));
+                    self.observer.turn(slot, number);
+                    let mut values = [0; 2];
+                    for (value, operand) in values.iter_mut().zip(operands) {
+                        *value = lane.eval(kernel, shape, &memory, self.observer, *operand).scalar();
+                    }
+                    Some(values)
+                }
+                _ => None,
+            });
+        }
+        let Some((var, op, ty)) = operation else { return };
+        for (n, lane) in lanes.iter_mut().enumerate() {
+            if brought[n].is_some() {
+                if let Some(var) = var {
+                    lane.vars[var.index()] = subgroup::result(op, ty, kernel.floats, &brought, n).into();
+                }
+                lane.status = Status::Ready;
+            }
+        }
+    }
+
+    pub fn collect_traps(&mut self, group: &Group<'k>) {
+        for invocation in &group.invocations {
+            if let Some((tag, place)) = invocation.trap {
+                let id = invocation.global(&self.prepared.shape);
+                let before = |a: [u32; 3], b: [u32; 3]| [a[2], a[1], a[0]] < [b[2], b[1], b[0]];
+                if self.trap.is_none_or(|(smallest, _, _)| before(id, smallest)) {
+                    self.trap = Some((id, tag, place));
+                }
+            }
+        }
+    }
+
+    /// The bytes of all buffers as this workgroup sees them.
+    pub fn memory<'m>(&'m mut self, workgroup: &'m mut [Vec<u8>]) -> Memory<'m> {
+        Memory { storage: &mut self.storage, workgroup, kernel: self.prepared.kernel }
+    }
+}

@@ -1,0 +1,63 @@
+//! A warm bulk evaluator does not allocate.
+
+use vyre_foundation::launch::{LaunchConfig, plan};
+use vyre_reference::bulk::Bulk;
+
+/// Something of everything: workgroup memory, barriers, divergent loops, atomics, subgroups, vectors, wide and narrow types, and a
+/// grid barrier with variables that live across it.
+const KERNEL: &str = "program warm {
+  workgroup 32
+  subgroup 8
+  buffer a: read f32 @0
+  buffer h: read f16 @1
+  buffer v: read_write vec4<u32> @2
+  buffer out: output u32[64] @3
+  buffer wide: output u64[64] @4
+  buffer tile: workgroup u32[32]
+
+  let i = gid.x
+  let x = a[i] * h[i]
+  tile[lid.x] = bitcast<u32>(x)
+  barrier
+  let n = 0
+  for k in 0..lid.x {
+    if tile[k] > tile[lid.x] {
+      continue
+    }
+    n = n + k
+    if n > 100 {
+      break
+    }
+  }
+  let s = subgroup.exclusive_add(n)
+  let old = atomic.max(tile, 0, s)
+  if i == 60 {
+    return
+  }
+  barrier.grid
+  let big = u64(s) * u64(old) + 5
+  let w = v[i]
+  w = vec(w.y, w.x, n, s)
+  v[i] = w
+  wide[i] = big
+  out[i] = tile[lid.x] + n
+}
+";
+
+#[test]
+fn a_second_run_allocates_nothing() {
+    let program = vyre_foundation::text::parse("warm.vyre", KERNEL).unwrap_or_else(|report| panic!("{report}"));
+    let mut bulk = Bulk::new(&program).unwrap_or_else(|report| panic!("{report}"));
+    let (a, h, v) = (vec![1u8; 64 * 4], vec![60u8; 64 * 2], vec![7u8; 64 * 16]);
+    let inputs: [&[u8]; 3] = [&a, &h, &v];
+    let sizes = inputs.map(|bytes| bytes.len() as u64);
+    let launch = plan(bulk.program(), &sizes, &LaunchConfig::default()).expect("the launch is fine");
+    let mut outputs = Vec::new();
+    bulk.run_into(&launch, &inputs, u64::MAX, &mut outputs).expect("it runs");
+    let first = outputs.clone();
+    let measured = allocation_counter::measure(|| {
+        bulk.run_into(&launch, &inputs, u64::MAX, &mut outputs).expect("it runs again");
+    });
+    assert_eq!(measured.count_total, 0, "{measured:?}");
+    assert!(outputs == first && first.iter().all(|bytes| bytes.iter().any(|byte| *byte != 0)));
+}

@@ -1,0 +1,195 @@
+//! Passes on random programs: whatever a pass does to a program, its bytes stay, and what is said to be in bounds is.
+//!
+//! Every pass is tried on every program by itself, and all of them together. Programs with data races are not left out: a schedule
+//! that runs an invocation without a pause from one rendezvous to the next must give them the same bytes too, since passes move
+//! nothing across a rendezvous. For programs that are proven deterministic, schedules that interleave statements are tried as well.
+//! A failure prints the seed and the programs. `VYRE_RANDOM_PROGRAMS` sets how many are tried.
+
+mod generate;
+mod launch;
+
+use generate::Generator;
+use vyre::ir::{Expr, Item, Node, Place, Program, Walk};
+use vyre::passes::{InBounds, PASSES, in_bounds, optimize};
+use vyre::reference::{Options, RunError, Schedule, run};
+
+/// What a run gives: outputs, or the tag and invocation of a trap. Where the trap stands may change.
+type Outcome = Result<Vec<Vec<u8>>, (u32, [u32; 3])>;
+
+/// How much there was to see, so that the test itself can be judged.
+#[derive(Default, Debug)]
+struct Tally {
+    /// By pass: how many programs it changed.
+    changed: [u64; PASSES.len()],
+    smaller: u64,
+    proven: u64,
+    accesses: u64,
+    in_bounds: u64,
+    out_of_bounds_elsewhere: u64,
+}
+
+struct Case {
+    seed: u64,
+    inputs: Vec<Vec<u8>>,
+    options: Options,
+}
+
+impl Case {
+    fn run(&self, program: &Program, schedule: &Schedule) -> Outcome {
+        let inputs: Vec<&[u8]> = self.inputs.iter().map(Vec::as_slice).collect();
+        let options = Options { schedule: schedule.clone(), ..self.options.clone() };
+        match run(program, &inputs, &options) {
+            Ok(outputs) => Ok(outputs),
+            Err(RunError::Trap { tag, invocation, .. }) => Err((tag, invocation)),
+            Err(other) => panic!("seed {}: {other}\n{program}", self.seed),
+        }
+    }
+}
+
+/// That the program after a pass is a proper program of the same shape, and is read back from its text and wire forms.
+fn well_formed(seed: u64, pass: &str, before: &Program, after: &Program) {
+    if let Err(report) = after.validated() {
+        panic!("seed {seed}: {pass} makes an invalid program\n{report}\nof\n{before}");
+    }
+    let (old, new) = (before.parts(), after.parts());
+    assert!(
+        old.buffers == new.buffers
+            && old.workgroup == new.workgroup
+            && (old.floats, old.subgroup) == (new.floats, new.subgroup)
+            && before.name() == after.name(),
+        "seed {seed}: {pass} changes more than statements\n{before}\n{after}"
+    );
+    let printed = after.to_string();
+    let parsed = vyre::text::parse("printed", &printed).unwrap_or_else(|report| panic!("seed {seed}: after {pass}\n{report}"));
+    assert!(parsed == *after, "seed {seed}: after {pass}, print and parse change the program\n{printed}\n{parsed}");
+    let wire = vyre::wire::to_wire(after).expect("a valid program is not too deep");
+    let decoded = vyre::wire::from_wire(&wire).unwrap_or_else(|error| panic!("seed {seed}: after {pass}\n{error}"));
+    assert!(decoded == *after, "seed {seed}: after {pass}, the wire form changes the program\n{printed}\n{decoded}");
+}
+
+/// A number that no generated program traps with, but by a chance of 1 in 2³².
+const OUT_OF_BOUNDS: u32 = 0x0B0B_0B0B;
+
+/// The program with a trap before every statement that has an access which is proven to be in bounds, for the case that it is not.
+/// With `proven` false, the same for the other accesses.
+fn with_traps(program: &Program, facts: &InBounds, proven: bool) -> Program {
+    fn trap_unless_below(buffer: &vyre::ir::Name, index: &Expr) -> Node {
+        Node::if_then(Expr::ge(index.clone(), Expr::buf_len(buffer)), vec![Node::trap(OUT_OF_BOUNDS)])
+    }
+    fn body(nodes: &[Node], next: &mut u32, wanted: &dyn Fn(Place) -> bool) -> Vec<Node> {
+        let mut out = Vec::new();
+        for node in nodes {
+            let place = Place(*next);
+            *next += 1;
+            if let Node::Store { buffer, index, .. } | Node::Atomic { buffer, index, .. } = node
+                && wanted(place)
+            {
+                out.push(trap_unless_below(buffer, index));
+            }
+            for expr in node.exprs() {
+                for (item, _) in Walk::expr(expr) {
+                    if let Item::Expr(Expr::Load { buffer, index }) = item
+                        && wanted(Place(*next))
+                    {
+                        out.push(trap_unless_below(buffer, index));
+                    }
+                    *next += 1;
+                }
+            }
+            let mut new = node.clone();
+            for (new, old) in new.bodies_mut().zip(node.bodies()) {
+                *new = body(old, next, wanted).into();
+            }
+            out.push(new);
+        }
+        out
+    }
+    let wanted = |place| facts.accesses().iter().any(|access| access.place == place && access.proven == proven);
+    let nodes = body(&program.parts().body, &mut 0, &wanted);
+    program.clone().edit(|parts| parts.body = nodes.into())
+}
+
+fn one_program(seed: u64, tally: &mut Tally) {
+    let program = Generator::program(seed);
+    let (inputs, options) = launch::launch(&program, seed);
+    let grid = options.launch.grid.expect("the launch says it");
+    let case = Case { seed, inputs, options };
+    let proven = program.determinism().expect("it is valid").holds_for(grid);
+    let whole = [Schedule::Forward, Schedule::Reverse, Schedule::Random(seed)];
+    let schedules: Vec<Schedule> = match proven {
+        true => whole.into_iter().chain([Schedule::Interleave, Schedule::Shuffle(seed)]).collect(),
+        false => whole.into(),
+    };
+    tally.proven += u64::from(proven);
+    let expected: Vec<Outcome> = schedules.iter().map(|schedule| case.run(&program, schedule)).collect();
+    let same = |pass: &str, before: &Program, after: &Program, schedules: &[Schedule]| {
+        for (schedule, expected) in schedules.iter().zip(&expected) {
+            let found = case.run(after, schedule);
+            assert!(
+                found == *expected,
+                "seed {seed}: {pass} changes the bytes under `{schedule}`\n{before}\n{after}\n{expected:?}\n{found:?}"
+            );
+        }
+    };
+
+    let special = PASSES[0].apply(&program);
+    for (n, pass) in PASSES.iter().enumerate() {
+        let before = if n == 0 { &program } else { &special };
+        let after = pass.apply(before);
+        if after != *before {
+            tally.changed[n] += 1;
+            well_formed(seed, pass.name, &special, &after);
+            same(pass.name, before, &after, &schedules[..2]);
+        }
+        let still = |program: &Program| program.determinism().is_ok_and(|answer| answer.holds_for(grid));
+        assert!(!still(before) || still(&after), "seed {seed}: {} loses the proof of determinism\n{before}\n{after}", pass.name);
+    }
+
+    let after = optimize(&program);
+    well_formed(seed, "optimize", &special, &after);
+    same("optimize", &program, &after, &schedules);
+    let again = optimize(&after);
+    assert!(again == after, "seed {seed}: optimizing again changes the program\n{after}\n{again}");
+    tally.smaller += u64::from(after.walk().count() < special.walk().count());
+
+    for program in [&special, &after] {
+        let facts = in_bounds(program.validated().expect("it is valid"));
+        tally.accesses += facts.accesses().len() as u64;
+        tally.in_bounds += facts.accesses().iter().filter(|access| access.proven).count() as u64;
+        let checked = with_traps(program, &facts, true);
+        for (schedule, expected) in schedules.iter().zip(&expected) {
+            let found = case.run(&checked, schedule);
+            assert!(
+                found == *expected,
+                "seed {seed}: not in bounds under `{schedule}`, though proven: {:?}\n{program}\n{expected:?}\n{found:?}",
+                facts.spelled(program)
+            );
+        }
+    }
+    // Accesses that are not proven do go out of bounds, and this is how it would be seen.
+    let facts = in_bounds(special.validated().expect("it is valid"));
+    let unproven = case.run(&with_traps(&special, &facts, false), &Schedule::Forward);
+    tally.out_of_bounds_elsewhere += u64::from(unproven.is_err_and(|(tag, _)| tag == OUT_OF_BOUNDS));
+}
+
+#[test]
+fn passes_keep_the_bytes_of_random_programs_and_what_is_proven_in_bounds_is() {
+    let count = launch::how_many(20_000);
+    let totals: Vec<Tally> = launch::on_two_threads(count, one_program);
+    let sum = |of: fn(&Tally) -> u64| totals.iter().map(of).sum::<u64>();
+    println!("{count} programs, {} proven deterministic, {} made smaller", sum(|t| t.proven), sum(|t| t.smaller));
+    println!(
+        "{} accesses, {} proven in bounds; {} programs go out of bounds elsewhere",
+        sum(|t| t.accesses),
+        sum(|t| t.in_bounds),
+        sum(|t| t.out_of_bounds_elsewhere)
+    );
+    for (n, pass) in PASSES.iter().enumerate() {
+        let changed: u64 = totals.iter().map(|tally| tally.changed[n]).sum();
+        println!("{} changed {changed}", pass.name);
+        // A pass that does nothing keeps all bytes.
+        assert!(changed * 100 > count * 5, "{} changed only {changed} of {count} programs", pass.name);
+    }
+    assert!(sum(|t| t.in_bounds) * 10 > sum(|t| t.accesses), "too few accesses are proven to be in bounds");
+    assert!(sum(|t| t.out_of_bounds_elsewhere) * 10 > count, "too few programs go out of bounds");
+}

@@ -1,0 +1,32 @@
+//! Passes keep what a program does.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use vyre::launch::LaunchConfig;
+use vyre::passes::PASSES;
+use vyre::reference::{Options, run};
+
+fuzz_target!(|data: &[u8]| {
+    // The text ends with the first zero; what follows is the inputs.
+    let (text, bytes) = data.split_at(data.iter().position(|byte| *byte == 0).unwrap_or(data.len()));
+    let Ok(text) = std::str::from_utf8(text) else { return };
+    let Ok(program) = vyre::text::parse("fuzz.vyre", text) else { return };
+    let Ok(validated) = program.validated() else { return };
+    let inputs: Vec<&[u8]> = program.interface().inputs.iter().map(|_| bytes).collect();
+    let options = Options {
+        launch: LaunchConfig { grid: Some([2, 1, 1]), max_output_bytes: 1 << 16, ..LaunchConfig::default() },
+        fuel: 100_000,
+        ..Options::default()
+    };
+    if !validated.determinism().holds_for([2, 1, 1]) {
+        return;
+    }
+    let Ok(before) = run(&program, &inputs, &options) else { return };
+    for pass in PASSES {
+        let after = (pass.run)(&program);
+        assert!(after.validated().is_ok(), "{} makes it invalid\n{program}\n{after}", pass.name);
+        let options = Options { fuel: u64::MAX, ..options.clone() };
+        assert!(run(&after, &inputs, &options).as_ref() == Ok(&before), "{} changes the bytes\n{program}\n{after}", pass.name);
+    }
+});
