@@ -79,3 +79,15 @@ pub fn workloads(elements: usize) -> Vec<Workload> {
     });
     all
 }
+
+/// A kernel whose invocations draw tickets and mark them: the same in every order, which nobody can see without trying.
+#[must_use]
+pub fn tickets(elements: usize) -> Workload {
+    Workload {
+        name: "tickets",
+        program: vyre::text::parse("tickets", include_str!("../kernels/tickets.vyre")).expect("the kernel parses"),
+        inputs: vec![words(elements, hash)],
+        config: LaunchConfig::default(),
+        elements,
+    }
+}

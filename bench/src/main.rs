@@ -10,6 +10,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 use vyre::launch::plan;
 use vyre::reference::bulk::Bulk;
+use vyre::reference::checked::{Effort, Verdict, check};
 use vyre::reference::{Options, run};
 
 const ROUNDS: usize = 5;
@@ -40,6 +41,7 @@ fn main() {
         return profile(name);
     }
     evaluators();
+    checked_against_plain();
     xor_against_native();
     programs();
 }
@@ -84,6 +86,32 @@ fn evaluators() {
             nanoseconds(plain, elements),
             nanoseconds(fast, elements),
             plain.as_secs_f64() / fast.as_secs_f64()
+        );
+    }
+}
+
+/// What it costs to be told about races and orders. The last kernel is the dear case: it has atomics whose order may show, so that
+/// other schedules have to be tried too.
+fn checked_against_plain() {
+    println!("\n{:<12} {:>14} {:>14} {:>8}   goal: checked <= 20 x plain", "ns/element", "plain", "checked", "x");
+    let mut all = workloads(1 << 14);
+    all.push(kernels::tickets(1 << 14));
+    for Workload { name, program, inputs, config, elements } in all {
+        let inputs: Vec<&[u8]> = inputs.iter().map(Vec::as_slice).collect();
+        let options = Options { launch: config, ..Options::default() };
+        let effort = Effort::default();
+        let report = check(&program, &inputs, &options, &effort).expect("it runs");
+        assert!(report.verdict == Verdict::Deterministic, "{name}: {}", report.verdict);
+        let [plain, checked] =
+            interleaved([&mut || drop(black_box(run(&program, &inputs, &options).expect("it runs"))), &mut || {
+                drop(black_box(check(&program, &inputs, &options, &effort).expect("it runs")))
+            }]);
+        println!(
+            "{name:<12} {:>14.1} {:>14.1} {:>8.1}   {} schedules",
+            nanoseconds(plain, elements),
+            nanoseconds(checked, elements),
+            checked.as_secs_f64() / plain.as_secs_f64(),
+            report.schedules_tried
         );
     }
 }

@@ -193,3 +193,39 @@ fn passes_keep_the_bytes_of_random_programs_and_what_is_proven_in_bounds_is() {
     assert!(sum(|t| t.in_bounds) * 10 > sum(|t| t.accesses), "too few accesses are proven to be in bounds");
     assert!(sum(|t| t.out_of_bounds_elsewhere) * 10 > count, "too few programs go out of bounds");
 }
+
+/// Programs on which an analysis that visits something twice per level, or per definition, would not end.
+#[test]
+fn deep_and_long_programs_end() {
+    use vyre::ir::{BufferDecl, DataType};
+    let buffers = || vec![BufferDecl::output("out", 0, DataType::U32), BufferDecl::read("a", 1, DataType::U32)];
+    let x = || Expr::var("x");
+    let add = |name: String| Expr::add(Expr::var(name.as_str()), Expr::var(name.as_str()));
+    let guarded = || Node::if_then(Expr::lt(x(), Expr::buf_len("out")), vec![Node::store("out", x(), Expr::load("a", x()))]);
+
+    let mut deep = vec![Node::assign("x", Expr::add(x(), Expr::u32(1))), guarded()];
+    for n in 0..80 {
+        let to = Expr::load("a", Expr::u32(n));
+        deep.insert(0, Node::assign("x", Expr::mul(x(), Expr::load("a", x()))));
+        deep = vec![Node::loop_for(format!("i{n}"), Expr::u32(0), to, deep), guarded()];
+        deep = vec![Node::if_then_else(Expr::gt(x(), Expr::u32(n)), deep.clone(), vec![guarded()]), Node::assign("x", x())];
+    }
+    deep.insert(0, Node::let_bind("x", Expr::gid_x()));
+
+    let mut long =
+        vec![Node::let_bind("v0", Expr::gid_x()), Node::let_bind("c0", Expr::lt(Expr::var("v0"), Expr::buf_len("out")))];
+    for n in 1..2000 {
+        long.push(Node::let_bind(format!("v{n}"), add(format!("v{}", n - 1))));
+        let before = || Expr::var(format!("c{}", n - 1));
+        long.push(Node::let_bind(format!("c{n}"), Expr::and(before(), before())));
+    }
+    long.push(Node::if_then(Expr::var("c1999"), vec![Node::store("out", Expr::var("v0"), Expr::var("v1999"))]));
+
+    for nodes in [deep, long] {
+        let program = Program::wrapped(buffers(), [4, 1, 1], nodes);
+        program.validated().unwrap_or_else(|report| panic!("{report}"));
+        let after = optimize(&program);
+        let facts = in_bounds(after.validated().expect("it stays valid"));
+        assert!(facts.accesses().iter().any(|access| access.proven));
+    }
+}

@@ -3,28 +3,10 @@
 //! A failure prints the seed and the program. `VYRE_RANDOM_PROGRAMS` sets how many are tried.
 
 mod generate;
+mod launch;
 
-use generate::{Generator, Rng};
-use vyre::ir::{Access, Element, Program};
-use vyre::launch::LaunchConfig;
-use vyre::reference::{Options, RunError, Schedule, run};
-
-fn how_many() -> u64 {
-    std::env::var("VYRE_RANDOM_PROGRAMS").ok().and_then(|text| text.parse().ok()).unwrap_or(100_000)
-}
-
-/// Inputs for a program: short, of random bits, some empty.
-fn inputs(program: &Program, rng: &mut Rng) -> Vec<Vec<u8>> {
-    let length = *rng.pick(&[0usize, 1, 3, 7, 8, 9, 16, 17]);
-    let buffers = program.interface().inputs.iter().map(|i| &program.buffers()[*i]);
-    buffers
-        .map(|decl| {
-            let Element::Type(element) = &decl.element else { unreachable!("the generator uses no type constants") };
-            let bytes = vyre::scalar::memory::byte_length(element, length as u64).expect("kernel types have sizes");
-            (0..bytes).map(|_| rng.bits() as u8).collect()
-        })
-        .collect()
-}
+use generate::Generator;
+use vyre::reference::{RunError, Schedule, run};
 
 /// How often each outcome was seen, so that the test itself can be judged.
 #[derive(Default, Debug)]
@@ -58,19 +40,8 @@ fn one_program(seed: u64, tally: &mut Tally) {
     let decoded = vyre::wire::from_wire(&wire).unwrap_or_else(|error| panic!("seed {seed}: {error}\n{printed}"));
     assert!(decoded == program, "seed {seed}: the wire form changed the program\n{printed}\n{decoded}");
 
-    let mut rng = Rng(seed ^ 0x5EED);
-    let bytes = inputs(&program, &mut rng);
+    let (bytes, mut options) = launch::launch(&program, seed);
     let borrowed: Vec<&[u8]> = bytes.iter().map(Vec::as_slice).collect();
-    let mut options = Options {
-        launch: LaunchConfig { grid: Some([1 + rng.below(3) as u32, 1, 1]), ..LaunchConfig::default() },
-        fuel: 1_000_000,
-        ..Options::default()
-    };
-    for (decl, i) in program.buffers().iter().zip(0u32..) {
-        if decl.access == Access::Output && decl.count.is_none() {
-            options.launch.output_counts.insert(decl.name.to_string(), i * 3);
-        }
-    }
     let forward = run(&program, &borrowed, &options);
     match &forward {
         Ok(outputs) => {
@@ -96,18 +67,8 @@ fn one_program(seed: u64, tally: &mut Tally) {
 
 #[test]
 fn random_programs_print_parse_format_run_and_keep_their_bytes_in_any_order() {
-    let count = how_many();
-    let half = count / 2;
-    let totals: Vec<Tally> = std::thread::scope(|scope| {
-        let parts = [0..half, half..count].map(|seeds| {
-            scope.spawn(move || {
-                let mut tally = Tally::default();
-                seeds.for_each(|seed| one_program(seed, &mut tally));
-                tally
-            })
-        });
-        parts.map(|part| part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).into()
-    });
+    let count = launch::how_many(100_000);
+    let totals: Vec<Tally> = launch::on_two_threads(count, one_program);
     let sum = |of: fn(&Tally) -> u64| totals.iter().map(of).sum::<u64>();
     println!("{count} programs: {} ran, {} trapped, {} proven", sum(|t| t.ran), sum(|t| t.trapped), sum(|t| t.proven));
     // A generator that makes nothing of interest would make this test pass on any interpreter.

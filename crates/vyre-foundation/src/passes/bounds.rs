@@ -4,7 +4,7 @@
 //! check can go. A wrong answer here is a read or write outside of a buffer there, so everything is worked out from what a value
 //! *is*, never from what it will probably be; "not proven" is always a right answer.
 //!
-//! For a `u32` value it knows a [`Range`]: the smallest and largest number it can be, and the buffers whose length it is below or
+//! For a `u32` value it knows a `Range`: the smallest and largest number it can be, and the buffers whose length it is below or
 //! does not exceed. An access `b[i]` is in bounds if `i` is below `len(b)`, or if its largest value is below the declared count of
 //! `b` (a launch with another length is refused).
 //!
@@ -16,7 +16,7 @@
 //! - conditions: in an arm of an `if` its condition holds or does not, through `&&`, `||`, `!` and variables; and after an `if` one of
 //!   whose arms never gets there (`if i >= len(out) { return }`), for the rest of the body.
 //!
-//! Conditions are about *values*, which are known by value number (see [`super::number`]): if a variable is assigned between the
+//! Conditions are about *values*, which are known by value number (see `number.rs`): if a variable is assigned between the
 //! condition and the access it has another number, and nothing is known about it. What a condition says is forgotten at the end of
 //! the body it governs. Of memory that can be written no two loads are one value, even side by side: another invocation may write
 //! between them, and a program that races is still memory-safe.

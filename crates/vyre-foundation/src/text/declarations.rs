@@ -35,6 +35,7 @@ impl Parser<'_> {
 
     /// One declaration.
     pub(super) fn declaration(&mut self) -> Parsed<()> {
+        self.deep_nest = false;
         let start = self.bump();
         match self.slice(start) {
             "workgroup" => {

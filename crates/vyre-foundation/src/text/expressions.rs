@@ -434,7 +434,7 @@ fn unknown_function(word: &str, span: Span) -> Diagnostic {
         Some(Spelling::Prefix(token)) => diagnostic.help(format!("write `{token}a`")),
         Some(Spelling::Infix(token, _)) => diagnostic.help(format!("write `a {token} b`")),
         Some(Spelling::Call) | None if super::types::is_type_word(word) => diagnostic.help(
-            "values convert to bool u32 i32 u64 i64 f32 f64 only; a buffer of a smaller type converts when it is stored to",
+            "values convert to bool, u32, i32, u64, i64, f32 and f64 only; a buffer of a smaller type converts when it is stored to",
         ),
         Some(Spelling::Call) | None => match nearest(word, function_names()) {
             Some(meant) => diagnostic.fix("did you mean", Fix::Replace(Location::Text(span), meant.into())),

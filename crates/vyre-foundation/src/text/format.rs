@@ -264,7 +264,7 @@ impl Broken<'_> {
 
 fn is_spaced(before: &Token, before_mark: Mark, token: &Token, mark: Mark) -> bool {
     let opens = matches!(before.kind, Kind::Punct("(" | "[" | "." | "@" | ".."));
-    let closes = matches!(token.kind, Kind::Punct(")" | "]" | "," | "." | "[" | ":" | ".."));
+    let closes = matches!(token.kind, Kind::Punct(")" | "]" | "," | ";" | "." | "[" | ":" | ".."));
     let tight = matches!(before_mark, Mark::Prefix | Mark::Tight) || matches!(mark, Mark::TightBefore | Mark::Tight);
     !(opens || closes || tight)
 }
@@ -393,8 +393,10 @@ program x {{
     }
 
     #[test]
-    fn only_the_syntax_must_be_right() {
+    fn only_what_cannot_be_read_is_refused() {
         check("raw{workgroup 0\nx=y+1.5\n}", "raw {\n  workgroup 0\n  x = y + 1.5\n}\n");
+        check("raw{x=foo( 1u32,5000000000u )<1<2;y=v . q\n}", "raw {\n  x = foo(1u32, 5000000000u) < 1 < 2;\n  y = v.q\n}\n");
         assert!(format("t", "program x {").is_err());
+        assert!(format("t", "raw { x = 1 + }").is_err());
     }
 }

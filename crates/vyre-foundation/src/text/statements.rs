@@ -236,9 +236,6 @@ impl Parser<'_> {
             (_, Some("while" | "loop" | "do")) => {
                 diagnostic.help("a loop has bounds: `for i in 0..n { … }`, and `break` leaves it")
             }
-            (_, Some("var" | "mut" | "auto")) => {
-                diagnostic.fix("did you mean", Fix::Replace(Location::Text(target), "let".into()))
-            }
             (_, Some("elif" | "elsif" | "elseif")) => diagnostic.help("write `} else if … {`"),
             (_, Some(word)) => match nearest(word, words) {
                 Some(meant) => diagnostic.fix("did you mean", Fix::Replace(Location::Text(target), meant.into())),

@@ -3,13 +3,41 @@
 /// Longer names are not compared: the cost is the product of both lengths, and nobody mistypes so much text.
 const MAX_COMPARED: usize = 64;
 
-/// The candidate that `name` is most likely a typing error for: the first of those with the fewest edits (a character added, left
-/// out, replaced, or two swapped), if that is at most a third of the name. Case does not count.
+/// Words of other languages, each with ours for the same.
+const ELSEWHERE: [(&str, &str); 20] = [
+    ("auto", "let"),
+    ("bfloat16", "bf16"),
+    ("boolean", "bool"),
+    ("byte", "u8"),
+    ("char", "i8"),
+    ("double", "f64"),
+    ("float", "f32"),
+    ("half", "f16"),
+    ("int", "i32"),
+    ("long", "i64"),
+    ("mut", "let"),
+    ("readonly", "read"),
+    ("shared", "workgroup"),
+    ("short", "i16"),
+    ("uchar", "u8"),
+    ("uint", "u32"),
+    ("ulong", "u64"),
+    ("ushort", "u16"),
+    ("var", "let"),
+    ("writeonly", "output"),
+];
+
+/// The candidate that was most likely meant by `name`: the word for the same in our language, or the first of those with the fewest
+/// edits (a character added, left out, replaced, or two swapped), if that is at most a third of the name. Case does not count.
 pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let ours = ELSEWHERE.iter().find(|(theirs, _)| *theirs == name).map(|(_, ours)| *ours);
     let name: Vec<char> = fold(name)?;
     let mut best = None;
     let mut limit = (name.len() / 3).max(1);
     for candidate in candidates {
+        if Some(candidate) == ours {
+            return ours;
+        }
         let Some(other) = fold(candidate) else { continue };
         if other.is_empty() || name.len().abs_diff(other.len()) > limit {
             continue;
@@ -61,6 +89,13 @@ mod tests {
         assert_eq!(nearest("j", names), None);
         assert_eq!(nearest("", names), None);
         assert_eq!(nearest(&"a".repeat(1000), [&*"a".repeat(1001)]), None);
+    }
+
+    #[test]
+    fn words_of_other_languages_are_translated_where_ours_can_stand() {
+        assert_eq!(nearest("float", ["floor", "f32"]), Some("f32"));
+        assert_eq!(nearest("var", ["bar", "let"]), Some("let"));
+        assert_eq!(nearest("var", ["bar", "if"]), Some("bar"));
     }
 
     #[test]

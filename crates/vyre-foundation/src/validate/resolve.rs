@@ -1213,7 +1213,7 @@ fn exact_integer(value: f64) -> Option<i128> {
 fn unusable_type(data_type: &DataType, location: Location) -> Diagnostic {
     Diagnostic::new(ErrorCode::E0404, format!("{data_type} is a type that programs can describe but no kernel can use"))
         .at(location)
-        .expected("a type that loads: bool u32 i32 u64 i64 f32 f64, a small type, or vec2 to vec4 of u32, i32 or f32")
+        .expected("a type that loads: bool, u32, i32, u64, i64, f32, f64, a small type, or vec2 to vec4 of u32, i32 or f32")
         .found(data_type)
 }
 

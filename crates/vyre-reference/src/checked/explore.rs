@@ -20,6 +20,7 @@ use crate::group::Group;
 use crate::invocation::{FuelExhausted, Status};
 use crate::observe::Unobserved;
 use crate::schedule::Schedule;
+use std::collections::BTreeSet;
 use std::fmt;
 use vyre_foundation::ir;
 use vyre_foundation::kernel::{StmtKind, for_each_stmt};
@@ -174,13 +175,11 @@ pub(crate) fn explore<'k>(
             // An order that comes to the same as one that has been tried.
             None => {}
             Some(Err(RunError::OutOfFuel { .. })) => exploration.gap = Some(Gap::TooLarge),
-            Some(outcome) => {
-                if !exploration.outcomes.iter().any(|(known, _)| *known == outcome) {
-                    exploration.outcomes.push((outcome, schedule));
-                }
-            }
+            Some(outcome) if exploration.outcomes.iter().any(|(known, _)| *known == outcome) => {}
+            Some(outcome) => exploration.outcomes.push((outcome, schedule)),
         }
-        if exploration.outcomes.len() > effort.outcomes {
+        let hopeless = exploration.executions == 1 && search.orders_at_least() > affordable;
+        if hopeless || exploration.outcomes.len() > effort.outcomes {
             exploration.gap = Some(Gap::TooLarge);
             return exploration;
         }
@@ -290,6 +289,19 @@ impl<'k> Search<'_, 'k> {
             self.choices.pop();
         }
         false
+    }
+
+    /// A number of orders that there certainly are: those of invocations of one epoch, or of workgroups, that all contend for one element.
+    fn orders_at_least(&self) -> u64 {
+        let ordered: Vec<&Event> = self.events.iter().filter(|event| event.what.class == Class::Ordered).collect();
+        let contenders = |event: &&&Event| {
+            let others = ordered.iter().filter(|other| other.what.element == event.what.element && other.grid == event.grid);
+            let near = others.clone().filter(|other| other.epoch == event.epoch).map(|other| other.what.invocation);
+            let groups = others.map(|other| other.group);
+            near.collect::<BTreeSet<u32>>().len().max(groups.collect::<BTreeSet<u32>>().len()) as u64
+        };
+        let most = ordered.iter().filter(|event| event.what.element.is_some()).map(|event| contenders(&event)).max().unwrap_or(1);
+        (1..=most).fold(1, u64::saturating_mul)
     }
 
     /// Whether an invocation used two contended elements, whose order others can then see the other way round. A barrier between

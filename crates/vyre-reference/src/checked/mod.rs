@@ -1,11 +1,11 @@
 //! The checked mode: whether one dispatch of a program gives the same bytes under every schedule, and if not, what is to blame.
 //!
-//! 1. One run, forward, over shadow memory ([`shadow`]): races, reads of what nobody has written, accesses out of bounds, and atomics
+//! 1. One run, forward, over shadow memory (`shadow.rs`): races, reads of what nobody has written, accesses out of bounds, and atomics
 //!    whose order may show. If it has no race and no such atomics, that run *proves* that every schedule gives its bytes, however
 //!    large the dispatch is; most kernels end here.
 //! 2. With a race, other schedules are run until one gives other bytes, as evidence. The race is the finding.
 //! 3. With atomics whose order may show, other schedules are run over shadow memory until one has a race or gives other bytes; and if
-//!    the dispatch is small, every order is run ([`explore`]), which gives the set of legal outcomes.
+//!    the dispatch is small, every order is run (`explore.rs`), which gives the set of legal outcomes.
 //!
 //! Findings, by code:
 //!

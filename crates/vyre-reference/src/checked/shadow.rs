@@ -481,8 +481,9 @@ impl History {
         match new.class {
             Class::Nothing if new.how == How::Load => Settled::Loads,
             Class::Nothing | Class::Store | Class::Ordered => Settled::No,
-            class if self.atomics == [class; 2] => Settled::Atomics(class),
-            _ => Settled::No,
+            class @ (Class::Load | Class::Add | Class::Min | Class::Max | Class::And | Class::Or | Class::Xor) => {
+                if self.atomics == [class; 2] { Settled::Atomics(class) } else { Settled::No }
+            }
         }
     }
 }
@@ -607,5 +608,138 @@ impl Notes<'_> {
 
     fn touch(&self, place: Place, invocation: u32, how: How) -> Touch {
         Touch { place, invocation: self.shape.global_id(invocation), how }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plain::Options;
+    use crate::schedule::Rng;
+    use vyre_foundation::ir::AtomicOp;
+    use vyre_foundation::kernel::{BufferId, VarId};
+
+    /// An access, and all that decides what it conflicts with.
+    #[derive(Clone, Copy, Debug)]
+    struct Done {
+        invocation: u32,
+        epoch: u32,
+        grid: u32,
+        /// Buffer, workgroup where it has its own memory, element.
+        element: (u32, u32, u32),
+        how: How,
+        class: Class,
+        value: u64,
+    }
+
+    const GROUP: u32 = 3;
+
+    fn unordered(a: &Done, b: &Done) -> bool {
+        let together = if a.invocation / GROUP == b.invocation / GROUP { a.epoch == b.epoch } else { a.grid == b.grid };
+        a.invocation != b.invocation && a.element == b.element && together
+    }
+
+    fn races(a: &Done, b: &Done) -> bool {
+        let equal = a.how == How::Store && b.how == How::Store && a.value == b.value && a.element.0 != 1;
+        unordered(a, b) && conflicts(a.how).contains(&b.how) && !equal
+    }
+
+    fn contends(a: &Done, b: &Done) -> bool {
+        unordered(a, b)
+            && a.class != Class::Nothing
+            && b.class != Class::Nothing
+            && !a.class.commutes(b.class, a.value == b.value)
+    }
+
+    /// What is kept finds a conflict whenever comparing all accesses with each other does.
+    #[test]
+    fn random_accesses_are_judged_as_by_comparing_all() {
+        let text = "program p {\n workgroup 3\n buffer a: read_write u32[2] @0\n buffer b: read_write u8[2] @1\n \
+                    buffer c: workgroup u32[2]\n let r = atomic.load(a, 0)\n a[1] = r\n}\n";
+        let program = vyre_foundation::text::parse("p", text).expect("it is right");
+        let mut options = Options::default();
+        options.launch.grid = Some([2, 1, 1]);
+        let prepared = Prepared::new(&program, &[&[0; 8], &[0; 2]], &options).expect("the launch is fine");
+        let (mut racy, mut contended, mut clean) = (0, 0, 0);
+        for seed in 0..100_000 {
+            let mut rng = Rng(seed);
+            let mut below = |n: u64| rng.next() % n;
+            let mut shadow = Shadow::new(&prepared);
+            shadow.begin(&Schedule::Forward);
+            let (mut epochs, mut grid, mut next) = ([0, 1], 0, 2);
+            (0..2).for_each(|slot| shadow.group_starts(slot));
+            let mut memory: HashMap<(u32, u32, u32), u64> = HashMap::new();
+            let mut done: Vec<Done> = Vec::new();
+            let few = below(4) as usize;
+            for _ in 0..2 + below(10) {
+                let group = below(2) as usize;
+                match below(8) {
+                    0 => {
+                        shadow.barrier(group);
+                        epochs[group] = next;
+                        next += 1;
+                    }
+                    1 => {
+                        shadow.grid_sync();
+                        (0..2).for_each(|slot| shadow.group_starts(slot));
+                        (epochs, next, grid) = ([next, next + 1], next + 2, grid + 1);
+                    }
+                    _ => {
+                        let invocation = group as u32 * GROUP + below(u64::from(GROUP)) as u32;
+                        let (buffer, index) = (below(3) as u32, below(2) as u32);
+                        let element = (buffer, if buffer == 2 { group as u32 } else { 2 }, index);
+                        let held = memory.get(&element).copied().unwrap_or(0);
+                        let value = below(2);
+                        let (mut how, mut class) = (KINDS[below(4) as usize], Class::Nothing);
+                        let access = Access { place: Place(done.len() as u32), buffer: BufferId(buffer), element: index };
+                        let mut atomic = None;
+                        if buffer != 1 && (how == How::AtomicLoad || how == How::Atomic) {
+                            // Some sequences have few kinds of atomics, so that they have a chance to commute.
+                            let ops = [AtomicOp::Add, AtomicOp::Store, AtomicOp::Max, AtomicOp::Exchange];
+                            let op = if how == How::AtomicLoad { AtomicOp::Load } else { ops[below(4) as usize % (few + 1)] };
+                            let observed = how == How::AtomicLoad || (few > 0 && below(8) == 0 && op != AtomicOp::Store);
+                            class = Class::of(op, observed);
+                            let new = match op {
+                                AtomicOp::Add => held + 1,
+                                AtomicOp::Max => held.max(value),
+                                AtomicOp::Load => held,
+                                _ => value,
+                            };
+                            atomic = Some((op, observed, new));
+                        } else if how == How::AtomicLoad || how == How::Atomic {
+                            how = if how == How::Atomic { How::Store } else { How::Load };
+                        }
+                        shadow.turn(group, invocation);
+                        match atomic {
+                            Some((op, observed, new)) => {
+                                let result = observed.then_some(VarId(0));
+                                shadow.atomic(access, AtomicAccess { op, result, old: held, new });
+                                memory.insert(element, new);
+                            }
+                            None if how == How::Store => {
+                                shadow.store(access, || held == value);
+                                memory.insert(element, value);
+                            }
+                            None => shadow.load(access),
+                        }
+                        done.push(Done { invocation, epoch: epochs[group], grid, element, how, class, value });
+                    }
+                }
+            }
+            let any = |test: fn(&Done, &Done) -> bool| done.iter().enumerate().any(|(n, a)| done[..n].iter().any(|b| test(a, b)));
+            assert_eq!(shadow.racy(), any(races), "seed {seed}: {done:#?}");
+            for finding in shadow.findings().iter().filter(|finding| finding.kind == Kind::Race) {
+                let other = finding.other.as_ref().expect("a race has two sides");
+                let (a, b) = (&done[finding.access.place.0 as usize], &done[other.place.0 as usize]);
+                assert!(unordered(a, b) && conflicts(a.how).contains(&b.how), "seed {seed}: {a:?} {b:?}");
+            }
+            if shadow.racy() {
+                racy += 1;
+                continue;
+            }
+            assert_eq!(shadow.contended(), any(contends), "seed {seed}: {done:#?}");
+            if shadow.contended() { contended += 1 } else { clean += 1 }
+        }
+        assert!(racy > 1000 && contended > 1000 && clean > 1000, "{racy} {contended} {clean}");
     }
 }

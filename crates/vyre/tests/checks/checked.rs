@@ -10,7 +10,7 @@ use vyre::reference::checked::{CheckedReport, Effort, Finding, Kind, check};
 /// What the checked mode says about a dispatch, which must give what the plain interpreter gives.
 fn run(program: &Program, launch: &Launch) -> Result<(Options, CheckedReport), String> {
     let (options, result) =
-        execute_with(program, launch, &|program, inputs, options| check(program, inputs, options, &Effort::default()))?;
+        execute_with(program, launch, |program, inputs, options| check(program, inputs, options, &Effort::default()))?;
     let result = result.map_err(|error| format!("did not run: {}", error.report(program)))?;
     if execute(program, launch)?.1 != result.outcome {
         return Err("the checked mode gives other bytes than the plain interpreter".into());

@@ -183,14 +183,14 @@ type Executed<T> = Result<(Options, Ran<T>), String>;
 
 /// Runs the program as a directive says.
 fn execute(program: &Program, launch: &directive::Launch) -> Executed<Vec<Vec<u8>>> {
-    execute_with(program, launch, &run)
+    execute_with(program, launch, run)
 }
 
 /// Prepares a launch as a directive says and hands it to `run`.
 fn execute_with<T>(
     program: &Program,
     launch: &directive::Launch,
-    run: &dyn Fn(&Program, &[&[u8]], &Options) -> Ran<T>,
+    run: impl Fn(&Program, &[&[u8]], &Options) -> Ran<T>,
 ) -> Executed<T> {
     let (options, inputs) = launch.resolve(program)?;
     let named: Vec<(&str, &[u8])> = inputs.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice())).collect();

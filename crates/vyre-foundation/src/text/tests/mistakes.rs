@@ -294,6 +294,10 @@ fn fixes_mend_what_they_are_for() {
         ("region name {\n}", "region \"name\" {\n}"),
         ("region \"name {\n}", "region \"name\" {\n}"),
         ("u == 4", "u = 4"),
+        ("var x = 4", "let x = 4"),
+        ("let x = float(4)", "let x = f32(4)"),
+        ("let x = bitcast<uint>(4)", "let x = bitcast<u32>(4)"),
+        ("const T: dtype = half", "const T: dtype = f16"),
         ("let x = u[`if]", "let x = u[`if]`"),
     ] {
         assert_eq!(fixed(&in_body(wrong)), in_body(right));
