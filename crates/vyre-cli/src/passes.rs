@@ -30,7 +30,7 @@ pub fn shown(program: &Program) -> Result<String, Failure> {
     if story.steps.is_empty() {
         out.push_str("\n// no pass changes it\n");
     }
-    for (proven, title) in [(true, "in bounds"), (false, "checked")] {
+    for (proven, title) in [(true, "in bounds"), (false, "not proven")] {
         let accesses: Vec<&str> =
             story.accesses.iter().filter(|access| access.1 == proven).map(|access| access.0.as_str()).collect();
         if !accesses.is_empty() {

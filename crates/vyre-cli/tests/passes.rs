@@ -44,7 +44,7 @@ fn every_pass_that_changes_the_program_is_shown_in_order_and_then_what_is_in_bou
     let headers: Vec<&str> = out.lines().filter(|line| line.starts_with("// ")).collect();
     assert_eq!(
         headers,
-        ["// after specialize", "// after fold", "// after dead", "// in bounds: out[i]", "// checked: a[i]"],
+        ["// after specialize", "// after fold", "// after dead", "// in bounds: out[i]", "// not proven: a[i]"],
         "{out}"
     );
     let after_dead = out.split("// after dead\n").nth(1).and_then(|rest| rest.split("// in bounds").next()).expect("a program");
@@ -67,7 +67,7 @@ fn a_program_that_no_pass_changes_says_so() {
     let output = vyre(&["check", "--passes", "examples/reduce.vyre"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let out = text(&output.stdout);
-    assert!(out.contains("// no pass changes it\n") && out.contains("// checked: x[gid.x], sums[wid.x]\n"), "{out}");
+    assert!(out.contains("// no pass changes it\n") && out.contains("// not proven: x[gid.x], sums[wid.x]\n"), "{out}");
 }
 
 #[test]

@@ -22,7 +22,8 @@
 //! between them, and a program that races is still memory-safe.
 //!
 //! The facts are about invocations that reach the access, in any launch that fits the program: a backend that lets other lanes come
-//! along must mask them. The kernel has its specialization constants at their defaults, so a program is specialized first.
+//! along must mask them, and one that loads again what a `let` has loaded must check again. The kernel has its specialization
+//! constants at their defaults, so a program is specialized first.
 //!
 //! Cost: a walk over the kernel; each index and each condition is evaluated once.
 

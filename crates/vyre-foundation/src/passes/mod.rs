@@ -4,8 +4,8 @@
 //! useful by itself, may be left out, and is described on top of its file: what it does, why that is right, what it leaves alone.
 //! A program that is not valid, or that a pass has nothing to say about, comes back as it is.
 //!
-//! **What "the same bytes" asks for.** Every dispatch that is free of data races gives the same outputs, or the same trap tag and
-//! invocation, under every schedule. A dispatch with races still gives what the plain interpreter gave for it: between two
+//! **What "the same bytes" asks for.** A dispatch that is free of data races can give exactly what it could give before: outputs, or
+//! the tag and invocation of a trap. A dispatch with races still gives what the plain interpreter gave for it: between two
 //! rendezvous (barriers and subgroup operations) the interpreter runs one invocation without a pause, so what other invocations
 //! write can only become visible at a rendezvous. Passes therefore treat a load of memory that can be written as a value that
 //! holds until this invocation writes the buffer or meets others. Loads of `read` and `uniform` buffers never change.
