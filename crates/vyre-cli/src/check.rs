@@ -86,7 +86,8 @@ fn check_one(path: &str, args: &Args) -> Result<(), Failure> {
         print(&format!("{object}\n"));
         return Ok(());
     }
-    print(&format!("{path}: ok, {}\n", summary(&program, args)?));
+    complain_portable(&program, args)?;
+    print(&format!("{path}: ok, {}\n", summary(&program)?));
     if args.passes {
         print(&passes::shown(&program)?);
     }
@@ -111,13 +112,19 @@ fn described(path: &str, program: &Program, args: &Args) -> Result<Value, Failur
     }))
 }
 
-/// The same in words; warnings go to standard error.
-fn summary(program: &Program, args: &Args) -> Result<String, Failure> {
+/// What the smallest devices do not offer, if that was asked for.
+fn complain_portable(program: &Program, args: &Args) -> Result<(), Failure> {
     let validated = program.validated().map_err(Clone::clone)?;
     let warnings = if args.portable { portable_warnings(validated) } else { Vec::new() };
     if !warnings.is_empty() {
         complain(&Report::about(program, warnings));
     }
+    Ok(())
+}
+
+/// What can be said without running it, in words.
+fn summary(program: &Program) -> Result<String, Failure> {
+    let validated = program.validated().map_err(Clone::clone)?;
     let interface = program.interface();
     Ok(format!(
         "{} -> {}; determinism: {}",
@@ -148,6 +155,7 @@ fn check_dispatch(path: &str, args: &Args) -> Result<(), Failure> {
         object["checked"] = checked_json(&result, program, kernel, &command);
         print(&format!("{object}\n"));
     } else {
+        complain_portable(program, args)?;
         for finding in &result.findings {
             complain(&Report::about(program, vec![finding.diagnostic()]));
             crate::warn(&format!("again: {}\n\n", command("check", &finding.schedule)));
@@ -155,7 +163,7 @@ fn check_dispatch(path: &str, args: &Args) -> Result<(), Failure> {
         if let Some(report) = &trap {
             complain(report);
         }
-        let mut text = format!("{path}: {}; {}\n", conclusion(&result), summary(program, args)?);
+        let mut text = format!("{path}: {}\n", conclusion(&result));
         if let Some(difference) = &result.difference {
             let _ = writeln!(text, "  {difference}: {}", command("run", &difference.schedule));
         }
