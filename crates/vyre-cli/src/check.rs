@@ -37,17 +37,17 @@ pub struct Args {
     /// Show the program after each pass that changes it, and which accesses are known to be in bounds
     #[arg(long, conflicts_with = "checked")]
     passes: bool,
-    /// Run the kernel in the checked mode of the reference
-    #[arg(long)]
-    checked: bool,
-    /// With --checked: try this schedule beside `forward`, and no others
-    #[arg(long, value_name = "SCHEDULE", requires = "checked")]
-    schedule: Option<Schedule>,
-    #[command(flatten, next_help_heading = "With --checked")]
-    launch: LaunchArgs,
     /// One JSON object per file
     #[arg(long)]
     pub json: bool,
+    /// Run the kernel in the checked mode of the reference
+    #[arg(long)]
+    checked: bool,
+    /// Try this schedule beside `forward`, and no others
+    #[arg(long, value_name = "SCHEDULE", requires = "checked", help_heading = "With --checked")]
+    schedule: Option<Schedule>,
+    #[command(flatten, next_help_heading = "With --checked")]
+    launch: LaunchArgs,
 }
 
 pub fn check(args: &Args) -> Result<(), Failure> {

@@ -49,7 +49,9 @@ fn a_race_is_drawn_with_both_sides_and_fails() {
 /// The last line of a finding is a command that shows it again.
 #[test]
 fn the_command_that_is_printed_reproduces_the_finding() {
-    for args in [&["check", RACE, "--checked", "--in", "x=1;3", "--fuel", "1000"][..], &["check", "--checked", TICKETS, "--grid", "1"]] {
+    for args in
+        [&["check", RACE, "--checked", "--in", "x=1;3", "--fuel", "1000"][..], &["check", "--checked", TICKETS, "--grid", "1"]]
+    {
         let (_, stdout, stderr) = vyre(args);
         let again = stderr.lines().find_map(|line| line.strip_prefix("again: vyre ")).expect("a command");
         let words: Vec<String> = again.split(' ').map(|word| word.trim_matches('\'').to_string()).collect();
@@ -73,7 +75,12 @@ fn an_order_that_shows_comes_with_the_legal_outcomes() {
 fn legal_oddities_are_told_and_do_not_fail() {
     says(&["check", "--checked", UNWRITTEN], 0, &["deterministic"], &["warning[W0503]", "which nobody has written"]);
     let past_the_end = "reads `x[3]`, which is past the end (5 times)";
-    says(&["check", "--checked", "examples/reduce.vyre", "--grid", "1", "--in", "x=1,2,3"], 0, &["deterministic"], &[past_the_end]);
+    says(
+        &["check", "--checked", "examples/reduce.vyre", "--grid", "1", "--in", "x=1,2,3"],
+        0,
+        &["deterministic"],
+        &[past_the_end],
+    );
 }
 
 #[test]
@@ -108,7 +115,8 @@ fn json_has_everything() {
 
 #[test]
 fn several_files_are_checked_and_mistakes_in_one_do_not_hide_the_others() {
-    let (code, out, err) = vyre(&["check", "--checked", "checks/validate/three-mistakes.vyre", UNWRITTEN, TICKETS, "--grid", "1"]);
+    let (code, out, err) =
+        vyre(&["check", "--checked", "checks/validate/three-mistakes.vyre", UNWRITTEN, TICKETS, "--grid", "1"]);
     assert_eq!(code, 1);
     assert!(out.contains("part-of-a-tile.vyre: deterministic") && out.contains("tickets.vyre: order-dependent"), "{out}");
     assert!(err.contains("E0204") && err.contains("W0502"), "{err}");

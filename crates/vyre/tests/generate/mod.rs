@@ -257,7 +257,10 @@ impl Generator {
                 self.guarded.push((over, Expr::var(name.as_str())));
                 // A loop that may hold a barrier has no `break` at all, so that none can be divergent.
                 let outer = std::mem::replace(&mut self.loops, u32::from(!uniform_here));
-                let body = self.body(depth - 1, uniform_here, false);
+                let mut body = self.body(depth - 1, uniform_here, false);
+                if self.rng.chance(40) {
+                    self.carry(&mut body);
+                }
                 self.loops = outer;
                 self.guarded.truncate(guarded);
                 self.vars.pop();
@@ -275,7 +278,18 @@ impl Generator {
                 let orderings = [MemoryOrdering::SeqCst, MemoryOrdering::Acquire, MemoryOrdering::GridSync];
                 let ordering = *self.rng.pick(&orderings);
                 let ordering = if top { ordering } else { MemoryOrdering::SeqCst };
-                Node::barrier_with_ordering(ordering)
+                let barrier = Node::barrier_with_ordering(ordering);
+                if self.rng.chance(60) {
+                    return barrier;
+                }
+                // The same load on both sides of it.
+                let targets: Vec<BufferDecl> = self.buffers.iter().filter(|decl| decl.access.is_writable()).cloned().collect();
+                let buffer = self.rng.pick(&targets).clone();
+                let (from, to) = (self.index(&buffer), self.index(&buffer));
+                let load = Expr::load(buffer.name.clone(), from);
+                let name = self.fresh();
+                self.gone.push(name.clone());
+                Node::block(vec![Node::let_bind(name, load.clone()), barrier, Node::store(buffer.name.clone(), to, load)])
             }
             17 if self.rng.chance(30) => Node::Return,
             18 if self.rng.chance(10) => Node::trap(self.rng.next() as u32),
@@ -302,6 +316,23 @@ impl Generator {
             22 | 23 if depth > 0 => self.guard(depth),
             _ => self.store(),
         }
+    }
+
+    /// Lets a round of a loop store what the round before has left in a variable, at its end or where it was cut short.
+    fn carry(&mut self, body: &mut Vec<Node>) {
+        let targets: Vec<Variable> = self.vars.iter().filter(|var| var.assignable).cloned().collect();
+        let Some(var) = (!targets.is_empty()).then(|| self.rng.pick(&targets).clone()) else { return };
+        let Some(buffer) = self.buffers.iter().find(|decl| decl.access.is_writable() && value_type(decl) == var.ty).cloned() else {
+            return;
+        };
+        let index = self.index(&buffer);
+        body.insert(0, Node::store(buffer.name.clone(), index, Expr::var(var.name.as_str())));
+        if self.loops > 0 && self.rng.chance(50) {
+            let leave = if self.rng.chance(70) { Node::Continue } else { Node::Break };
+            let then = vec![Node::assign(var.name.as_str(), self.value(var.ty, 2)), leave];
+            body.insert(1, Node::if_then(self.expr(Scalar::Bool, 2), then));
+        }
+        body.push(Node::assign(var.name.as_str(), self.value(var.ty, 2)));
     }
 
     /// A condition on an index, and statements that are likely to use the index, inside it or behind it.
