@@ -73,7 +73,8 @@ struct Record {
     class: Class,
 }
 
-/// The accesses to an element that was touched by several invocations.
+/// The accesses to an element that was touched by several invocations, all of them within the scope of the last: when that ends, the
+/// cell forgets it.
 #[derive(Clone, Copy, Default)]
 struct History {
     /// By kind of access.
@@ -454,11 +455,11 @@ impl History {
             self.last_store = record;
         }
         let [first, second] = &mut self.kept[how as usize];
-        let live = |record: &Record| record.stamp >= scope;
-        if !live(first) {
-            (*first, *second) = (record, Record::default());
+        let kept = |record: &Record| record.stamp != 0;
+        if !kept(first) {
+            *first = record;
         } else if new.group(first) != now.group {
-            if !live(second) || new.group(second) == new.group(first) {
+            if !kept(second) || new.group(second) == new.group(first) {
                 *second = record;
             }
         } else if first.stamp < now.stamp {
@@ -466,14 +467,14 @@ impl History {
                 *second = Record::default();
             }
             *first = record;
-        } else if !live(second) && first.invocation != now.invocation {
+        } else if !kept(second) && first.invocation != now.invocation {
             *second = record;
         }
     }
 
     /// Which further accesses of this epoch need not be looked at: those of a kind that is kept twice, with nothing in their way.
     fn settled(&self, new: &Sharing) -> Settled {
-        let twice = self.kept[new.how as usize][1].stamp >= new.scope;
+        let twice = self.kept[new.how as usize][1].stamp != 0;
         let in_the_way = |how: &How| self.kept[*how as usize].iter().any(|record| new.concurrent(record).is_some());
         if !twice || conflicts(new.how).iter().any(in_the_way) {
             return Settled::No;
@@ -612,6 +613,7 @@ impl Notes<'_> {
 }
 
 #[cfg(test)]
+#[allow(clippy::wildcard_enum_match_arm, reason = "a test that asks for one finding")]
 mod tests {
     use super::*;
     use crate::plain::Options;
@@ -661,7 +663,7 @@ mod tests {
         options.launch.grid = Some([2, 1, 1]);
         let prepared = Prepared::new(&program, &[&[0; 8], &[0; 2]], &options).expect("the launch is fine");
         let (mut racy, mut contended, mut clean) = (0, 0, 0);
-        for seed in 0..100_000 {
+        for seed in 0..200_000 {
             let mut rng = Rng(seed);
             let mut below = |n: u64| rng.next() % n;
             let mut shadow = Shadow::new(&prepared);
@@ -670,27 +672,30 @@ mod tests {
             (0..2).for_each(|slot| shadow.group_starts(slot));
             let mut memory: HashMap<(u32, u32, u32), u64> = HashMap::new();
             let mut done: Vec<Done> = Vec::new();
+            // Each sequence is about few things, so that something comes of it.
             let few = below(4) as usize;
-            for _ in 0..2 + below(10) {
-                let group = below(2) as usize;
-                match below(8) {
+            let kinds = [KINDS[below(4) as usize], KINDS[below(4) as usize]];
+            let (buffers, groups) = (below(3), 1 + below(2));
+            for _ in 0..2 + below(12) {
+                let group = below(groups) as usize;
+                match below(6) {
                     0 => {
                         shadow.barrier(group);
                         epochs[group] = next;
                         next += 1;
                     }
-                    1 => {
+                    1 if below(4) == 0 => {
                         shadow.grid_sync();
                         (0..2).for_each(|slot| shadow.group_starts(slot));
                         (epochs, next, grid) = ([next, next + 1], next + 2, grid + 1);
                     }
                     _ => {
                         let invocation = group as u32 * GROUP + below(u64::from(GROUP)) as u32;
-                        let (buffer, index) = (below(3) as u32, below(2) as u32);
+                        let (buffer, index) = (buffers as u32, u32::from(below(10) == 0));
                         let element = (buffer, if buffer == 2 { group as u32 } else { 2 }, index);
                         let held = memory.get(&element).copied().unwrap_or(0);
-                        let value = below(2);
-                        let (mut how, mut class) = (KINDS[below(4) as usize], Class::Nothing);
+                        let value = u64::from(below(4) == 0);
+                        let (mut how, mut class) = (kinds[below(2) as usize], Class::Nothing);
                         let access = Access { place: Place(done.len() as u32), buffer: BufferId(buffer), element: index };
                         let mut atomic = None;
                         if buffer != 1 && (how == How::AtomicLoad || how == How::Atomic) {

@@ -322,7 +322,8 @@ impl Generator {
     fn carry(&mut self, body: &mut Vec<Node>) {
         let targets: Vec<Variable> = self.vars.iter().filter(|var| var.assignable).cloned().collect();
         let Some(var) = (!targets.is_empty()).then(|| self.rng.pick(&targets).clone()) else { return };
-        let Some(buffer) = self.buffers.iter().find(|decl| decl.access.is_writable() && value_type(decl) == var.ty).cloned() else {
+        let Some(buffer) = self.buffers.iter().find(|decl| decl.access.is_writable() && value_type(decl) == var.ty).cloned()
+        else {
             return;
         };
         let index = self.index(&buffer);
