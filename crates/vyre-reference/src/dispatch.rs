@@ -178,7 +178,8 @@ impl<'a, 'k, O: Observer> Dispatch<'a, 'k, O> {
             }
             return Ok(());
         }
-        let mut groups = self.start_groups(numbers)?;
+        let mut groups = Vec::new();
+        self.start_groups(&mut groups, numbers)?;
         loop {
             for group in &mut groups {
                 self.run_until_grid_sync(group, &mut turns)?;
@@ -192,18 +193,21 @@ impl<'a, 'k, O: Observer> Dispatch<'a, 'k, O> {
         Ok(())
     }
 
-    /// Sets up workgroups that are alive at the same time.
-    pub fn start_groups(&mut self, numbers: impl Iterator<Item = u32>) -> Result<Vec<Group<'k>>, FuelExhausted> {
+    /// Sets up workgroups that are alive at the same time, in the place of those that are there.
+    pub fn start_groups(&mut self, groups: &mut Vec<Group<'k>>, numbers: impl Iterator<Item = u32>) -> Result<(), FuelExhausted> {
         let shape = &self.prepared.shape;
-        let mut groups = Vec::new();
+        let mut started = 0;
         for number in numbers {
             // A step per invocation that is only set up, so that fuel bounds this loop too.
             self.fuel = self.fuel.checked_sub(u64::from(shape.group_invocations())).ok_or(FuelExhausted)?;
-            let mut group = Group::new(self.prepared.kernel, shape, groups.len());
-            self.start_group(&mut group, number);
-            groups.push(group);
+            if started == groups.len() {
+                groups.push(Group::new(self.prepared.kernel, shape, started));
+            }
+            self.start_group(&mut groups[started], number);
+            started += 1;
         }
-        Ok(groups)
+        groups.truncate(started);
+        Ok(())
     }
 
     fn start_group(&mut self, group: &mut Group<'k>, number: u32) {

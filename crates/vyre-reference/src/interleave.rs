@@ -11,7 +11,7 @@ use crate::schedule::{Rng, Schedule};
 use std::collections::VecDeque;
 
 /// Invocations of workgroups that are interleaved with each other.
-const WINDOW: u32 = 4096;
+const WINDOW: u32 = 512;
 
 /// Who moves, and how far, until everybody waits.
 enum Pace {
@@ -44,8 +44,9 @@ impl<'k, O: Observer> Dispatch<'_, 'k, O> {
             true => count,
             false => WINDOW.div_ceil(shape.group_invocations()),
         };
+        let mut groups = Vec::new();
         for first in (0..count).step_by(window.max(1) as usize) {
-            let mut groups = self.start_groups(first..first.saturating_add(window).min(count))?;
+            self.start_groups(&mut groups, first..first.saturating_add(window).min(count))?;
             self.run_window(&mut groups, &mut pace)?;
             groups.iter().for_each(|group| self.collect_traps(group));
         }
@@ -65,7 +66,7 @@ impl<'k, O: Observer> Dispatch<'_, 'k, O> {
                 Pace::Random(rng) => {
                     rng.shuffle(&mut everybody);
                     for (g, n) in &everybody {
-                        let count = rng.next() % 4;
+                        let count = rng.below(4);
                         self.steps(&mut groups[*g], *n, count)?;
                     }
                 }

@@ -120,9 +120,14 @@ impl Rng {
         z ^ (z >> 31)
     }
 
+    /// A number below `n`.
+    pub fn below(&mut self, n: u64) -> u64 {
+        (u128::from(self.next()) * u128::from(n) >> 64) as u64
+    }
+
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for n in (1..items.len()).rev() {
-            items.swap(n, (self.next() % (n as u64 + 1)) as usize);
+            items.swap(n, self.below(n as u64 + 1) as usize);
         }
     }
 }

@@ -477,7 +477,10 @@ impl<'a> Parser<'a> {
                 );
                 self.bump();
             } else {
-                let diagnostic = diagnostic.help("begin the next statement on a line of its own");
+                let diagnostic = match self.operator_word() {
+                    Some(operator) => diagnostic.fix("the operator is", Fix::Replace(span, operator.into())),
+                    None => diagnostic.help("begin the next statement on a line of its own"),
+                };
                 // What begins with a keyword is most likely a statement, and worth reading.
                 if !self.begins_statement() {
                     return Err(self.refuse(diagnostic));
@@ -487,6 +490,15 @@ impl<'a> Parser<'a> {
         }
         self.end_line();
         Ok(())
+    }
+
+    /// The operator that other languages have the next word for.
+    pub(super) fn operator_word(&self) -> Option<&'static str> {
+        match self.word().filter(|_| !self.line_ended()) {
+            Some("and") => Some("&&"),
+            Some("or") => Some("||"),
+            _ => None,
+        }
     }
 
     fn begins_statement(&self) -> bool {

@@ -10,6 +10,9 @@ use crate::memory_model::MemoryOrdering;
 use vyre_spec::limits::MAX_NESTING;
 use vyre_spec::{AtomicOp, Builtin, ErrorCode, SubgroupOp};
 
+/// What to write instead of the loops of other languages.
+const LOOP: &str = "a loop has bounds: `for i in 0..n { … }`, and `break` leaves it";
+
 /// Whose operations `let` may name: the word before the point.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Family {
@@ -233,9 +236,7 @@ impl Parser<'_> {
             (None, Some(_)) if self.is("(") => {
                 diagnostic.help("an expression is no statement; give its value a name with `let`, or store it")
             }
-            (_, Some("while" | "loop" | "do")) => {
-                diagnostic.help("a loop has bounds: `for i in 0..n { … }`, and `break` leaves it")
-            }
+            (_, Some("while" | "loop" | "do")) => diagnostic.help(LOOP),
             (_, Some("elif" | "elsif" | "elseif")) => diagnostic.help("write `} else if … {`"),
             (_, Some(word)) => match nearest(word, words) {
                 Some(meant) => diagnostic.fix("did you mean", Fix::Replace(Location::Text(target), meant.into())),
@@ -259,9 +260,10 @@ impl Parser<'_> {
     #[inline(never)]
     fn no_body(&mut self) -> Skip {
         let diagnostic = self.unexpected_diagnostic("`{`");
-        let diagnostic = match self.is("=") && !self.line_ended() {
-            true => diagnostic.fix("to compare, write", Fix::Replace(Location::Text(self.span()), "==".into())),
-            false => diagnostic,
+        let instead = if self.is("=") && !self.line_ended() { Some("==") } else { self.operator_word() };
+        let diagnostic = match instead {
+            Some(operator) => diagnostic.fix("the operator is", Fix::Replace(Location::Text(self.span()), operator.into())),
+            None => diagnostic,
         };
         self.refuse(diagnostic)
     }
@@ -305,6 +307,10 @@ impl Parser<'_> {
 
     fn for_statement(&mut self, depth: u32) -> Parsed<(StmtKind, Span)> {
         self.bump();
+        if self.is("(") {
+            let diagnostic = self.unexpected_diagnostic("the name of a counter").help(LOOP);
+            return Err(self.refuse(diagnostic));
+        }
         let (var, head) = self.name("the name of a counter")?;
         if self.word() != Some("in") {
             return Err(self.unexpected("`in`"));
@@ -313,6 +319,11 @@ impl Parser<'_> {
         let from = self.before_block(depth + 1)?;
         let to = if self.is("..") {
             self.bump();
+            if self.is("=") {
+                let diagnostic = self.unexpected_diagnostic("an expression");
+                self.refuse(diagnostic.help("the second bound is not part of the range: `0..n` ends with n - 1"));
+                self.bump();
+            }
             self.before_block(depth + 1)?
         } else {
             let skip = self.unexpected("`..`");

@@ -210,7 +210,8 @@ impl<'k> Search<'_, 'k> {
     }
 
     fn run(&mut self, dispatch: &mut Dispatch<'_, 'k, Shadow<'_>>) -> Result<bool, FuelExhausted> {
-        let groups = &mut dispatch.start_groups(0..self.prepared.shape.groups())?;
+        let groups = &mut Vec::new();
+        dispatch.start_groups(groups, 0..self.prepared.shape.groups())?;
         let group_size = self.prepared.shape.group_invocations();
         let mut depth = 0;
         loop {

@@ -35,7 +35,7 @@ use crate::error::RunError;
 use crate::observe::Unobserved;
 use crate::plain::Options;
 use crate::schedule::Schedule;
-use shadow::Shadow;
+use shadow::{Quick, Shadow};
 use std::collections::HashMap;
 use std::fmt;
 use vyre_foundation::ir::{Place, Program};
@@ -264,7 +264,7 @@ impl Check<'_> {
 
     /// Adds the finding that explains the difference: the first pair of atomics whose results differ, else one on the element that
     /// does, else the first.
-    fn blame(&mut self, schedule: &Schedule, first_results: &HashMap<Place, u64>, difference: &Difference) {
+    fn blame(&mut self, schedule: &Schedule, first_results: &HashMap<Place, u64, Quick>, difference: &Difference) {
         // Nothing but the results is wanted of this run.
         let _ = self.observed(schedule, &mut self.fuel.clone());
         let results = self.shadow.results();

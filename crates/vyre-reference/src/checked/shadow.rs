@@ -26,6 +26,7 @@ use crate::observe::{self, Access, AtomicAccess, How, Observer};
 use crate::schedule::Schedule;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::hash::{BuildHasher, Hasher};
 use vyre_foundation::ir::{self, Place};
 use vyre_foundation::kernel::{ExprKind, Kernel};
 
@@ -149,7 +150,7 @@ pub(crate) struct Shadow<'k> {
     /// By variable: whether anybody reads it.
     read: Vec<bool>,
     /// By place of an atomic: a sum over the results that somebody reads, which does not depend on their order.
-    results: HashMap<Place, u64>,
+    results: HashMap<Place, u64, Quick>,
     notes: Notes<'k>,
 }
 
@@ -161,13 +162,49 @@ struct Notes<'k> {
     /// The number of the run.
     run: u32,
     /// By kind and places: the number of the finding, and the run that it was first seen in.
-    known: HashMap<(Kind, u32, u32), (usize, u32)>,
+    known: HashMap<(Kind, u32, u32), (usize, u32), Quick>,
     findings: Vec<Finding>,
     /// Pairs of atomics that do not commute.
     contentions: Vec<Finding>,
     /// A pair of atomics on an element with others that do not commute.
     doubtful: Option<Finding>,
     racy: bool,
+}
+
+/// Hashes of places, which nobody chooses in order to make them collide.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Quick;
+
+impl BuildHasher for Quick {
+    type Hasher = QuickHasher;
+
+    fn build_hasher(&self) -> QuickHasher {
+        QuickHasher(0)
+    }
+}
+
+pub(crate) struct QuickHasher(u64);
+
+impl Hasher for QuickHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+    }
+
+    fn write_u32(&mut self, n: u32) {
+        self.write_u64(u64::from(n));
+    }
+
+    fn write_u64(&mut self, n: u64) {
+        self.0 = (self.0.rotate_left(23) ^ n).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+
+    fn write_isize(&mut self, n: isize) {
+        self.write_u64(n as u64);
+    }
 }
 
 /// Two runs at least fit in between two times that stamps begin again.
@@ -202,7 +239,7 @@ impl<'k> Shadow<'k> {
             shape: &prepared.shape,
             schedule: Schedule::Forward,
             run: 0,
-            known: HashMap::new(),
+            known: HashMap::default(),
             findings: Vec::new(),
             contentions: Vec::new(),
             doubtful: None,
@@ -221,7 +258,7 @@ impl<'k> Shadow<'k> {
             grid_start: 1,
             group_size: prepared.shape.group_invocations(),
             read,
-            results: HashMap::new(),
+            results: HashMap::default(),
             notes,
         }
     }
@@ -261,7 +298,7 @@ impl<'k> Shadow<'k> {
     }
 
     /// By place of an atomic: a sum over its results in this run.
-    pub fn results(&self) -> &HashMap<Place, u64> {
+    pub fn results(&self) -> &HashMap<Place, u64, Quick> {
         &self.results
     }
 

@@ -253,7 +253,7 @@ impl Generator {
                 };
                 let name = self.fresh();
                 self.vars.push(Variable { name: name.clone(), ty: Scalar::U32.into(), assignable: false });
-                let guarded = self.guarded.len();
+                let (guarded, made) = (self.guarded.len(), self.made.len());
                 self.guarded.push((over, Expr::var(name.as_str())));
                 // A loop that may hold a barrier has no `break` at all, so that none can be divergent.
                 let outer = std::mem::replace(&mut self.loops, u32::from(!uniform_here));
@@ -263,6 +263,7 @@ impl Generator {
                 }
                 self.loops = outer;
                 self.guarded.truncate(guarded);
+                self.made.truncate(made);
                 self.vars.pop();
                 self.gone.push(name.clone());
                 Node::loop_for(name, from, to, body)

@@ -124,6 +124,8 @@ fn each_mistake_is_found_where_it_is() {
         ("else { }", "E0104 else"),
         ("for i in 0 { }", "E0104 {"),
         ("for i of 0..1 { }", "E0104 of"),
+        ("for i in 0..=1 {\nx = +\n}", "E0104 =; E0104 +"),
+        ("for (i = 0; i < 3; i++) {\nx = 1\n}", "E0104 ("),
         ("if { }", "E0104 {"),
         ("barrier.global", "E0104 global"),
         ("if a b\n{\n}\nelse\n{\n}", "E0104 b"),
@@ -251,6 +253,8 @@ fn helpful_words() {
 fn words_from_other_languages() {
     for (statement, word) in [
         ("while a {\n}", "`for i in 0..n { … }`"),
+        ("for (i = 0; i < 3; i++) {\n}", "`for i in 0..n { … }`"),
+        ("for i in 0..=3 {\n}", "not part of the range"),
         ("if a {\n}\nelif b {\n}", "else if"),
         ("# comment", "`//`"),
         ("/* comment */", "`//`"),
@@ -295,6 +299,8 @@ fn fixes_mend_what_they_are_for() {
         ("region \"name {\n}", "region \"name\" {\n}"),
         ("u == 4", "u = 4"),
         ("var x = 4", "let x = 4"),
+        ("let x = true and false", "let x = true && false"),
+        ("if true or false {\n}", "if true || false {\n}"),
         ("let x = float(4)", "let x = f32(4)"),
         ("let x = bitcast<uint>(4)", "let x = bitcast<u32>(4)"),
         ("const T: dtype = half", "const T: dtype = f16"),
