@@ -122,7 +122,7 @@ impl Rng {
 
     /// A number below `n`.
     pub fn below(&mut self, n: u64) -> u64 {
-        (u128::from(self.next()) * u128::from(n) >> 64) as u64
+        ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
     }
 
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
