@@ -1,0 +1,1 @@
+//! Programs out of bytes, smaller programs under a predicate, and the loop that looks for programs on which a subject is wrong.

@@ -1,0 +1,5 @@
+//! Running work that cannot be trusted: whoever runs programs for a judge is a [`Subject`].
+
+mod subject;
+
+pub use subject::{Case, Failure, Outputs, Subject};

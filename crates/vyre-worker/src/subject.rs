@@ -1,0 +1,86 @@
+//! What is run, by whom, and what can come of it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+use vyre_foundation::ir::{Program, SpecValue};
+use vyre_foundation::launch::LaunchConfig;
+
+/// One dispatch: a program, the bytes of its inputs in the order of its interface, and its launch.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Case {
+    /// The program, constants not yet replaced.
+    pub program: Program,
+    /// In the order of the program's interface.
+    pub inputs: Vec<Vec<u8>>,
+    /// Grid, lengths of outputs, workgroup override.
+    pub launch: LaunchConfig,
+    /// Values for specialization constants.
+    pub specialization: BTreeMap<String, SpecValue>,
+}
+
+impl Case {
+    /// The inputs as slices, as everything that runs programs takes them.
+    #[must_use]
+    pub fn input_slices(&self) -> Vec<&[u8]> {
+        self.inputs.iter().map(Vec::as_slice).collect()
+    }
+}
+
+/// The bytes of a program's outputs in the order of its interface.
+pub type Outputs = Vec<Vec<u8>>;
+
+/// Why a case gave no outputs; one variant per thing a judge does about it.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Failure {
+    /// The program trapped: an outcome like any other, to be compared.
+    Trap {
+        /// The number in the `trap` statement.
+        tag: u32,
+        /// The smallest invocation that trapped.
+        invocation: [u32; 3],
+    },
+    /// The program, its constants, inputs or launch are wrong; nothing ran.
+    Refused(String),
+    /// The subject cannot run this program; it says what it lacks.
+    Unsupported(String),
+    /// The dispatch took more steps than it was given.
+    OutOfFuel,
+    /// The subject panicked with this message.
+    Panicked(String),
+    /// The subject's process ended: by this signal or exit status.
+    Crashed(String),
+    /// The subject gave no answer for this long, and its process was ended.
+    Hung(Duration),
+    /// The subject's device failed.
+    Device(String),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Trap { tag, invocation: [x, y, z] } => write!(f, "trap {tag} in invocation {x},{y},{z}"),
+            Failure::Refused(why) => write!(f, "refused: {why}"),
+            Failure::Unsupported(what) => write!(f, "not supported: {what}"),
+            Failure::OutOfFuel => f.write_str("out of fuel"),
+            Failure::Panicked(message) => write!(f, "panicked: {message}"),
+            Failure::Crashed(how) => write!(f, "crashed: {how}"),
+            Failure::Hung(time) => write!(f, "gave no answer for {time:?}"),
+            Failure::Device(why) => write!(f, "device failed: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// Something that runs programs and is judged by their bytes.
+///
+/// The judge has validated the program and checked that inputs and launch fit it. A subject may keep what it compiled for the next
+/// call; it may panic, crash or never return, if it is run in a worker process.
+pub trait Subject: Send {
+    /// Its name, as the command line takes it.
+    fn name(&self) -> &str;
+
+    /// Runs one case.
+    fn run(&mut self, case: &Case) -> Result<Outputs, Failure>;
+}
