@@ -345,7 +345,8 @@ fn round_to_f64(negative: bool, magnitude: u128, exponent: i32) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::samples::{Exact, Random, f32s, f64s};
+    use crate::random::Random;
+    use crate::samples::{Exact, f32s, f64s};
 
     const MODE: FloatMode = FloatMode::Ieee;
 

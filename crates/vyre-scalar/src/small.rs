@@ -117,7 +117,7 @@ pub fn nf4(nibble: u8) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::samples::Random;
+    use crate::random::Random;
 
     const FORMATS: [(&str, Format); 4] = [("f16", F16), ("bf16", BF16), ("f8e4m3", F8E4M3), ("f8e5m2", F8E5M2)];
 

@@ -10,71 +10,14 @@ mod sweep;
 
 use rustc_apfloat::ieee::{Double, DoubleS, IeeeFloat, Semantics, Single, SingleS};
 use rustc_apfloat::{Float, FloatConvert, Round};
-use sweep::{Random, Report, cases};
+use sweep::{Random, Report, Type, cases};
 use vyre_scalar::{binary, cast, ternary, unary};
 use vyre_spec::{BinaryOp, FloatMode, Scalar, TernaryOp, UnaryOp};
 
 const EVERYTHING: u64 = 100_000_000;
 const SAMPLE: u64 = 100_000;
 
-/// One of the two float types.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Type {
-    F32,
-    F64,
-}
-
 impl Type {
-    const ALL: [Type; 2] = [Type::F32, Type::F64];
-
-    fn scalar(self) -> Scalar {
-        match self {
-            Type::F32 => Scalar::F32,
-            Type::F64 => Scalar::F64,
-        }
-    }
-
-    /// Stored significand bits.
-    fn fraction(self) -> u64 {
-        match self {
-            Type::F32 => 23,
-            Type::F64 => 52,
-        }
-    }
-
-    /// The exponent field of infinities.
-    fn last_field(self) -> u64 {
-        match self {
-            Type::F32 => 0xFF,
-            Type::F64 => 0x7FF,
-        }
-    }
-
-    fn infinity(self) -> u64 {
-        self.last_field() << self.fraction()
-    }
-
-    /// The exponent field of 1.
-    fn bias(self) -> u64 {
-        self.last_field() / 2
-    }
-
-    fn sign(self) -> u64 {
-        (self.infinity() << 1) & !self.infinity()
-    }
-
-    /// The one NaN, and in canonical mode no number up to the smallest normal one: written out again, not the crate's.
-    fn canonical(self, mode: FloatMode, bits: u64) -> u64 {
-        let magnitude = bits & !self.sign();
-        if magnitude > self.infinity() {
-            self.infinity() | 1 << (self.fraction() - 1)
-        } else if mode == FloatMode::Canonical && magnitude <= 1 << self.fraction() {
-            0
-        } else {
-            bits
-        }
-    }
-
     /// The product as the machine rounds it; good enough to find cases with.
     fn product(self, a: u64, b: u64) -> u64 {
         match self {

@@ -1,17 +1,18 @@
-//! The small float formats against `rustc_apfloat`, a port of LLVM's soft-float: every pattern widened, and f32 narrowed — all
-//! 2³² in the long form (`VYRE_LONG=1`), else every 1021st and those next to values and midpoints of the format.
+//! Loads and stores of the types below 32 bits, in both float modes: every pattern loaded, and f32 stored — all 2³² in the long
+//! form (`VYRE_LONG=1`), else every 1021st and those next to values and midpoints of the format.
 //!
-//! Our rules differ from IEEE's in two places, which are applied to the soft-float's result here: NaN has no sign or payload, and
-//! the 8-bit formats saturate.
+//! The formats of 16 and 8 bits are compared with `rustc_apfloat`, a port of LLVM's soft-float. Our rules differ from IEEE's in
+//! three places, which are applied to the soft-float's result here: NaN has no sign or payload, the 8-bit formats saturate, and
+//! canonical mode has no small numbers. Nibbles have the values of published tables and are never stored.
 
 mod sweep;
 
-use rustc_apfloat::ieee::{BFloat, Float8E4M3FN, Float8E5M2, Half, IeeeFloat, Semantics, Single};
+use rustc_apfloat::ieee::{BFloatS, Float8E4M3FNS, Float8E5M2S, HalfS, IeeeFloat, Semantics, Single};
 use rustc_apfloat::{Float, FloatConvert};
-use sweep::{Extent, Report, extent};
-use vyre_scalar::small::{BF16, F8E4M3, F8E5M2, F16, Format, narrow, widen};
-
-const NAN: u32 = 0x7FC0_0000;
+use sweep::{Extent, Random, Report, Type, extent};
+use vyre_scalar::{Value, memory};
+use vyre_spec::nibble::NF4;
+use vyre_spec::{DataType, FloatMode};
 
 /// What a format does with an infinity or a number beyond its largest.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -20,68 +21,101 @@ enum Overflow {
     Saturates,
 }
 
-fn check_narrow<S: Semantics>(report: &mut Report, format: &Format, overflow: Overflow, bits: u32)
-where
-    Single: FloatConvert<IeeeFloat<S>>,
-{
-    let value = Single::from_bits(bits.into());
-    let rounded: IeeeFloat<S> = value.convert(&mut false).value;
-    let expected = if value.is_nan() {
-        u64::from(format.nan)
-    } else if overflow == Overflow::Saturates && !rounded.is_finite() {
-        IeeeFloat::<S>::largest().copy_sign(rounded).to_bits() as u64
-    } else {
-        rounded.to_bits() as u64
-    };
-    let found = u64::from(narrow(format, f32::from_bits(bits)));
-    report.check(found, expected, || format!("f32 {bits:#010x}"));
+/// A float format of 16 or 8 bits.
+struct Format {
+    ty: DataType,
+    overflow: Overflow,
+    /// What NaN is stored as.
+    nan: u64,
 }
 
-fn compare<S: Semantics>(name: &str, format: &Format, overflow: Overflow)
+fn load(ty: &DataType, mode: FloatMode, pattern: u16) -> u64 {
+    memory::load(ty, mode, &pattern.to_le_bytes(), 0).scalar()
+}
+
+fn store(ty: &DataType, mode: FloatMode, value: u64) -> u64 {
+    let mut bytes = [0; 2];
+    memory::store(ty, mode, &mut bytes, 0, Value::from(value));
+    u16::from_le_bytes(bytes).into()
+}
+
+/// The bits of the f32 that a pattern stands for.
+fn widened<S: Semantics>(pattern: u16) -> u32
+where
+    IeeeFloat<S>: FloatConvert<Single>,
+{
+    let wide: Single = IeeeFloat::<S>::from_bits(pattern.into()).convert(&mut false).value;
+    wide.to_bits() as u32
+}
+
+fn patterns<S: Semantics>() -> impl Iterator<Item = u16> {
+    0..=(u16::MAX >> (16 - S::BITS))
+}
+
+/// What a store leaves of an f32 that is canonical for the mode.
+fn narrowed<S: Semantics>(format: &Format, mode: FloatMode, bits: u64) -> u64
 where
     IeeeFloat<S>: FloatConvert<Single>,
     Single: FloatConvert<IeeeFloat<S>>,
 {
-    let mut report = Report::new(format!("{name} to f32"));
-    let patterns = 0..=(u16::MAX >> (16 - format.bits));
-    for pattern in patterns.clone() {
-        let value = IeeeFloat::<S>::from_bits(pattern.into());
-        let wide: Single = value.convert(&mut false).value;
-        let expected = if value.is_nan() { NAN } else { wide.to_bits() as u32 };
-        report.check(widen(format, pattern).to_bits(), expected, || format!("{name} {pattern:#06x}"));
+    let value = Single::from_bits(bits.into());
+    if value.is_nan() {
+        return format.nan;
+    }
+    let mut rounded: IeeeFloat<S> = value.convert(&mut false).value;
+    if format.overflow == Overflow::Saturates && !rounded.is_finite() {
+        let largest = IeeeFloat::<S>::largest();
+        rounded = if value.is_negative() { -largest } else { largest };
+    }
+    let pattern = rounded.to_bits() as u16;
+    let flushed = mode == FloatMode::Canonical && Type::F32.canonical(mode, widened::<S>(pattern).into()) == 0;
+    if flushed { 0 } else { pattern.into() }
+}
+
+/// Values of the format, the middles between two, and the f32 next to these.
+fn hard_to_round<S: Semantics>() -> impl Iterator<Item = u32>
+where
+    IeeeFloat<S>: FloatConvert<Single>,
+{
+    // One step of the format is 2^(24 - precision) steps of f32, except among its subnormals.
+    let half = 1 << (23 - S::PRECISION);
+    let normal =
+        patterns::<S>().map(widened::<S>).flat_map(move |value| [value.wrapping_sub(half), value, value.wrapping_add(half)]);
+    // Multiples of half the smallest value.
+    let least = f64::from(f32::from_bits(widened::<S>(1)));
+    let subnormal = (0..2048).map(move |k| ((least * f64::from(k) / 2.0) as f32).to_bits());
+    let subnormal = subnormal.flat_map(|bits| [bits, bits | 0x8000_0000]);
+    normal.chain(subnormal).flat_map(|center| [center.wrapping_sub(1), center, center.wrapping_add(1)])
+}
+
+fn compare<S: Semantics>(format: &Format)
+where
+    IeeeFloat<S>: FloatConvert<Single>,
+    Single: FloatConvert<IeeeFloat<S>>,
+{
+    let ty = &format.ty;
+    let mut report = Report::new(format!("load of {ty}"));
+    for pattern in patterns::<S>() {
+        for mode in FloatMode::ALL {
+            let expected = Type::F32.canonical(mode, widened::<S>(pattern).into());
+            report.check(load(ty, mode, pattern), expected, || format!("{ty} {pattern:#06x}, {mode:?}"));
+        }
     }
     report.finish();
 
-    let mut report = Report::new(format!("f32 to {name}"));
-    match extent() {
-        Extent::Everything => {
-            for bits in 0..=u32::MAX {
-                check_narrow(&mut report, format, overflow, bits);
-            }
+    let mut report = Report::new(format!("store to {ty}"));
+    let mut check = |bits: u32| {
+        for mode in FloatMode::ALL {
+            let value = Type::F32.canonical(mode, bits.into());
+            let expected = narrowed::<S>(format, mode, value);
+            report.check(store(ty, mode, value), expected, || format!("f32 {bits:#010x}, {mode:?}"));
         }
+    };
+    match extent() {
+        Extent::Everything => (0..=u32::MAX).for_each(check),
         Extent::Sample | Extent::Digests => {
-            for bits in (0..=u32::MAX).step_by(1021) {
-                check_narrow(&mut report, format, overflow, bits);
-            }
-            for pattern in patterns {
-                let value = widen(format, pattern).to_bits();
-                // One step of the format is 2^(23 - fraction bits) steps of f32, except among its subnormals.
-                let half = 1 << (22 - format.fraction_bits);
-                for center in [value, value.wrapping_add(half), value.wrapping_sub(half)] {
-                    for bits in [center.wrapping_sub(1), center, center.wrapping_add(1)] {
-                        check_narrow(&mut report, format, overflow, bits);
-                    }
-                }
-            }
-            // Midpoints of subnormals, and what is too small for any.
-            let least = f64::from(widen(format, 1));
-            for k in 0..2048 {
-                let center = (least * f64::from(k) / 2.0) as f32;
-                for bits in [center.next_down(), center, center.next_up()].map(f32::to_bits) {
-                    check_narrow(&mut report, format, overflow, bits);
-                    check_narrow(&mut report, format, overflow, bits ^ 0x8000_0000);
-                }
-            }
+            (0..=u32::MAX).step_by(1021).for_each(&mut check);
+            hard_to_round::<S>().for_each(check);
         }
     }
     report.finish();
@@ -89,24 +123,68 @@ where
 
 #[test]
 fn f16_is_binary16() {
-    compare::<rustc_apfloat::ieee::HalfS>("f16", &F16, Overflow::Infinity);
-    assert_eq!(Half::largest().to_bits(), F16.max.into());
+    compare::<HalfS>(&Format { ty: DataType::F16, overflow: Overflow::Infinity, nan: 0x7E00 });
 }
 
 #[test]
 fn bf16_is_bfloat() {
-    compare::<rustc_apfloat::ieee::BFloatS>("bf16", &BF16, Overflow::Infinity);
-    assert_eq!(BFloat::largest().to_bits(), BF16.max.into());
+    compare::<BFloatS>(&Format { ty: DataType::BF16, overflow: Overflow::Infinity, nan: 0x7FC0 });
 }
 
 #[test]
 fn f8e4m3_is_the_ocp_format_and_saturates() {
-    compare::<rustc_apfloat::ieee::Float8E4M3FNS>("f8e4m3", &F8E4M3, Overflow::Saturates);
-    assert_eq!(Float8E4M3FN::largest().to_bits(), F8E4M3.max.into());
+    compare::<Float8E4M3FNS>(&Format { ty: DataType::F8E4M3, overflow: Overflow::Saturates, nan: 0x7F });
 }
 
 #[test]
 fn f8e5m2_is_the_ocp_format_and_saturates() {
-    compare::<rustc_apfloat::ieee::Float8E5M2S>("f8e5m2", &F8E5M2, Overflow::Saturates);
-    assert_eq!(Float8E5M2::largest().to_bits(), F8E5M2.max.into());
+    compare::<Float8E5M2S>(&Format { ty: DataType::F8E5M2, overflow: Overflow::Saturates, nan: 0x7E });
+}
+
+/// The values of E2M1 as OCP lists them.
+const E2M1: [f32; 16] = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0, -0.5, -1.0, -1.5, -2.0, -3.0, -4.0, -6.0];
+
+#[test]
+fn every_nibble_loads_as_its_value_from_either_half_of_a_byte() {
+    let mut report = Report::new("load of a nibble");
+    for byte in 0..=u8::MAX {
+        for (index, nibble) in [(0, byte % 16), (1, byte / 16)] {
+            let signed = i32::from(nibble) - if nibble < 8 { 0 } else { 16 };
+            for mode in FloatMode::ALL {
+                let float = |bits: u32| Type::F32.canonical(mode, bits.into());
+                for (ty, expected) in [
+                    (DataType::I4, u64::from(signed as u32)),
+                    (DataType::FP4, float(E2M1[usize::from(nibble)].to_bits())),
+                    (DataType::NF4, float(NF4[usize::from(nibble)])),
+                ] {
+                    let found = memory::load(&ty, mode, &[byte], index).scalar();
+                    report.check(found, expected, || format!("{ty} {nibble:#x}, {mode:?}"));
+                }
+            }
+        }
+    }
+    report.finish();
+}
+
+#[test]
+fn every_small_integer_widens_by_its_sign_and_stores_wrap() {
+    let mut report = Report::new("small integers");
+    let mut random = Random(1);
+    for pattern in 0..=u16::MAX {
+        let high = random.next();
+        for (ty, width, widened) in [
+            (DataType::U8, 8, u32::from(pattern as u8)),
+            (DataType::I8, 8, i32::from(pattern as i8) as u32),
+            (DataType::U16, 16, u32::from(pattern)),
+            (DataType::I16, 16, i32::from(pattern as i16) as u32),
+        ] {
+            let mask = (1u64 << width) - 1;
+            for mode in FloatMode::ALL {
+                report.check(load(&ty, mode, pattern), u64::from(widened), || format!("load of {ty} {pattern:#x}"));
+                let value = u64::from(high as u32 & !(mask as u32)) | u64::from(pattern) & mask;
+                report.check(store(&ty, mode, value), value & mask, || format!("store of {value:#x} to {ty}"));
+            }
+        }
+    }
+    report.finish();
 }

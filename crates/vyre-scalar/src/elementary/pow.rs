@@ -490,7 +490,7 @@ fn carrying((limb, carry): (u64, bool), step: fn(u64, u64) -> (u64, bool), befor
 mod tests {
     use super::*;
     use crate::float::Float;
-    use crate::samples::Random;
+    use crate::random::Random;
     use vyre_spec::FloatMode;
 
     const INF: f32 = f32::INFINITY;

@@ -1,13 +1,15 @@
-//! What the tests against other implementations share: how much to run, a fixed stream of numbers, and a report that names what
-//! differs.
-//!
-//! Each of these tests has a short form, which is always run, and a long one: `VYRE_LONG=1 cargo test --release -p vyre-scalar
-//! -- --nocapture --test-threads 2` prints what was compared and takes some hours of CPU time.
+//! What the tests against other implementations share: how much to run, the layout of the two float types, numbers to draw cases
+//! from, and a report that names what differs. The crate's documentation says how to run the long forms.
 
 #![allow(dead_code, reason = "each test file uses a part of this one")]
 
+#[path = "../../src/random.rs"]
+mod random;
+
+pub use random::Random;
 use std::fmt::Display;
 use std::time::Instant;
+use vyre_spec::{FloatMode, Scalar};
 
 /// How much to run, from the environment variable `VYRE_LONG`.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -35,19 +37,7 @@ pub fn cases(everything: u64, sample: u64) -> u64 {
     if extent() == Extent::Everything { everything } else { sample }
 }
 
-/// A fixed sequence of well mixed numbers (SplitMix64).
-pub struct Random(pub u64);
-
 impl Random {
-    #[inline]
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
     /// Below `bound`.
     #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
@@ -57,6 +47,66 @@ impl Random {
     #[inline]
     pub fn pick<T: Copy>(&mut self, among: &[T]) -> T {
         among[self.below(among.len() as u64) as usize]
+    }
+}
+
+/// One of the two float types.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Type {
+    F32,
+    F64,
+}
+
+impl Type {
+    pub const ALL: [Type; 2] = [Type::F32, Type::F64];
+
+    pub fn scalar(self) -> Scalar {
+        match self {
+            Type::F32 => Scalar::F32,
+            Type::F64 => Scalar::F64,
+        }
+    }
+
+    /// Stored significand bits.
+    pub fn fraction(self) -> u64 {
+        match self {
+            Type::F32 => 23,
+            Type::F64 => 52,
+        }
+    }
+
+    /// The exponent field of infinities.
+    pub fn last_field(self) -> u64 {
+        match self {
+            Type::F32 => 0xFF,
+            Type::F64 => 0x7FF,
+        }
+    }
+
+    pub fn infinity(self) -> u64 {
+        self.last_field() << self.fraction()
+    }
+
+    /// The exponent field of 1.
+    pub fn bias(self) -> u64 {
+        self.last_field() / 2
+    }
+
+    pub fn sign(self) -> u64 {
+        (self.infinity() << 1) & !self.infinity()
+    }
+
+    /// The one NaN, and in canonical mode no number up to the smallest normal one: written out again, not the crate's.
+    #[inline]
+    pub fn canonical(self, mode: FloatMode, bits: u64) -> u64 {
+        let magnitude = bits & !self.sign();
+        if magnitude > self.infinity() {
+            self.infinity() | 1 << (self.fraction() - 1)
+        } else if mode == FloatMode::Canonical && magnitude <= 1 << self.fraction() {
+            0
+        } else {
+            bits
+        }
     }
 }
 
@@ -92,18 +142,24 @@ impl Report {
     /// Compares results by their bits; `inputs` spells the operands.
     #[inline]
     pub fn check<T: Into<u64>>(&mut self, found: T, expected: T, inputs: impl FnOnce() -> String) {
-        self.cases += 1;
         let (found, expected) = (found.into(), expected.into());
-        if found != expected {
-            self.differs(format!("{}: expected {expected:#x}, found {found:#x}", inputs()));
+        self.record(found == expected, || format!("{}: expected {expected:#x}, found {found:#x}", inputs()));
+    }
+
+    /// One comparison; `message` tells how it failed.
+    #[inline]
+    pub fn record(&mut self, equal: bool, message: impl FnOnce() -> String) {
+        self.cases += 1;
+        if !equal {
+            self.differs(message);
         }
     }
 
     #[cold]
-    pub fn differs(&mut self, message: String) {
+    fn differs(&mut self, message: impl FnOnce() -> String) {
         self.differences += 1;
         if self.first.len() < 20 {
-            self.first.push(message);
+            self.first.push(message());
         }
     }
 
