@@ -2,4 +2,4 @@
 
 mod subject;
 
-pub use subject::{Case, Failure, Outputs, Subject};
+pub use subject::{Answer, Case, Failure, Outputs, Subject};

@@ -17,9 +17,17 @@ pub struct Case {
     pub launch: LaunchConfig,
     /// Values for specialization constants.
     pub specialization: BTreeMap<String, SpecValue>,
+    /// The steps in which the reference ends it. A subject that counts steps may take as many; one that does not count ignores it.
+    pub fuel: u64,
 }
 
 impl Case {
+    /// A dispatch about which nothing is said beside its inputs; 4 billion steps.
+    #[must_use]
+    pub fn new(program: Program, inputs: Vec<Vec<u8>>) -> Case {
+        Case { program, inputs, launch: LaunchConfig::default(), specialization: BTreeMap::new(), fuel: 1 << 32 }
+    }
+
     /// The inputs as slices, as everything that runs programs takes them.
     #[must_use]
     pub fn input_slices(&self) -> Vec<&[u8]> {
@@ -54,6 +62,8 @@ pub enum Failure {
     Hung(Duration),
     /// The subject's device failed.
     Device(String),
+    /// Nothing was learned: no process could be started to run the case.
+    NotRun(String),
 }
 
 impl fmt::Display for Failure {
@@ -67,11 +77,28 @@ impl fmt::Display for Failure {
             Failure::Crashed(how) => write!(f, "crashed: {how}"),
             Failure::Hung(time) => write!(f, "gave no answer for {time:?}"),
             Failure::Device(why) => write!(f, "device failed: {why}"),
+            Failure::NotRun(why) => write!(f, "not run: {why}"),
         }
     }
 }
 
 impl std::error::Error for Failure {}
+
+/// What a subject says about one case of a batch.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Answer {
+    /// Its outputs, or why there are none.
+    pub outcome: Result<Outputs, Failure>,
+    /// The cases of the batch that have to run before it, in this order, for the outcome to be this; for nearly all cases none.
+    pub after: Vec<usize>,
+}
+
+impl From<Result<Outputs, Failure>> for Answer {
+    /// An outcome that depends on no other case.
+    fn from(outcome: Result<Outputs, Failure>) -> Self {
+        Answer { outcome, after: Vec::new() }
+    }
+}
 
 /// Something that runs programs and is judged by their bytes.
 ///
@@ -83,4 +110,9 @@ pub trait Subject: Send {
 
     /// Runs one case.
     fn run(&mut self, case: &Case) -> Result<Outputs, Failure>;
+
+    /// Runs many cases; one answer for each, in their order.
+    fn run_batch(&mut self, cases: &[Case]) -> Vec<Answer> {
+        cases.iter().map(|case| self.run(case).into()).collect()
+    }
 }
