@@ -510,8 +510,12 @@ mod tests {
         if value == 0.0 { Fixed::zero(fraction_limbs) } else { integer.shifted_right((52 - exponent) as usize) }
     }
 
+    fn difference(a: &Fixed, b: &Fixed) -> Fixed {
+        if a.at_least(b) { a.minus(b) } else { b.minus(a) }
+    }
+
     fn distance(a: &Fixed, b: &Fixed) -> f64 {
-        if a.at_least(b) { a.minus(b).to_f64() } else { b.minus(a).to_f64() }
+        difference(a, b).to_f64()
     }
 
     #[test]
@@ -567,6 +571,53 @@ mod tests {
         }
         // The samples are worth something, and the rounding test allows for more.
         assert!(worst > 2f64.powi(-46) && worst < SLACK / 2.0, "2^{}", worst.log2());
+    }
+
+    /// `x` to the power of `2^squarings`, as a number in [1, 2) and an exponent of two, exact but for the last limb.
+    fn squared(x: f64, squarings: u64) -> (Fixed, i64) {
+        const LIMBS: usize = 6;
+        let mut exponent = (x.to_bits() >> 52) as i64 - 1023;
+        let mut number = fixed(f64::from_bits(x.to_bits() & FRACTION | ONE), LIMBS);
+        let two = Fixed::one(LIMBS).times(2);
+        for _ in 0..squarings {
+            number = number.by(&number);
+            exponent *= 2;
+            if number.at_least(&two) {
+                number = number.shifted_right(1);
+                exponent += 1;
+            }
+        }
+        (Fixed(number.0.split_off(LIMBS - 3)), exponent)
+    }
+
+    /// Against repeated squaring, which has no logarithm. No pair is known whose result an error of 2⁻⁸⁰ would change.
+    #[test]
+    fn the_second_stage_keeps_its_bound() {
+        let mut random = Random(23);
+        let error = Fixed::one(3).shifted_right(128);
+        for round in 0..4_000 {
+            let a = random.next();
+            let x = match round % 4 {
+                0 => f32::from_bits(0x3F80_0000 + ((a % 0x80_0000) >> (a >> 58)) as u32),
+                1 => f32::from_bits(0x3F7F_FFFF - ((a % 0x80_0000) >> (a >> 58)) as u32),
+                _ => f32::from_bits((a % 0x7F80_0000) as u32),
+            };
+            let x = f64::from(x);
+            if x == 0.0 || x.to_bits() & FRACTION == 0 {
+                continue;
+            }
+            let most = (126.0 / x.log2().abs()).log2().floor();
+            let squarings = random.next() % (most.max(0.0) as u64 + 1);
+            let y = (1u64 << squarings) as f64;
+            let (expected, exponent) = squared(x, squarings);
+            let (power, n) = fixed_point(x, y, 3);
+            assert!(n == exponent && error.at_least(&difference(&power, &expected)), "{x:e} to {y:e}");
+
+            // The reciprocal: its product with the power is a power of two.
+            let (reciprocal, n) = fixed_point(x, -y, 3);
+            let (product, one) = (reciprocal.by(&expected), Fixed::one(3).times(1 << -(n + exponent)));
+            assert!(error.times(2).at_least(&difference(&product, &one)), "{x:e} to {:e}", -y);
+        }
     }
 
     #[test]
