@@ -1,5 +1,18 @@
-//! Running work that cannot be trusted: whoever runs programs for a judge is a [`Subject`].
+//! Running work that cannot be trusted.
+//!
+//! - [`Subject`]: whoever runs programs for a judge; a [`Case`] is what is run.
+//! - [`Pool`]: a subject whose cases run in worker processes, so that a crash or a hang costs one case and no more.
+//! - [`serve_judge`]: the other side, all that a worker process does.
 
+mod caught;
+mod codec;
+mod pool;
+mod process;
+mod serve;
 mod subject;
 
+pub use caught::{caught, run_caught};
+pub use codec::{DecodeError, decode_batch, decode_outcome, encode_batch, encode_outcome};
+pub use pool::{Pool, Settings, Stats};
+pub use serve::{serve, serve_judge};
 pub use subject::{Answer, Case, Failure, Outputs, Subject};

@@ -1,0 +1,58 @@
+//! Panics as values: what was said, and where.
+//!
+//! A panic hook is for the whole process. This one is put in once, takes the message of panics inside [`caught`], and leaves all
+//! others to the hook that was there before.
+
+use crate::subject::{Case, Failure, Outputs, Subject};
+use std::cell::{Cell, RefCell};
+use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
+use std::sync::Once;
+
+thread_local! {
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+    static SAID: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+static HOOK: Once = Once::new();
+
+/// What `run` gives, or what it panicked with: the message and the place in the source.
+///
+/// After a panic, whatever `run` was changing may be half changed: do not use it again.
+pub fn caught<T>(run: impl FnOnce() -> T) -> Result<T, String> {
+    HOOK.call_once(|| {
+        let before = take_hook();
+        set_hook(Box::new(move |info| {
+            if !INSIDE.get() {
+                return before(info);
+            }
+            let message = info.payload_as_str().unwrap_or("a panic that says nothing");
+            let place = info.location().map_or(String::new(), |at| format!(" at {}:{}:{}", at.file(), at.line(), at.column()));
+            SAID.set(Some(format!("{message}{place}")));
+        }));
+    });
+    let outer = INSIDE.replace(true);
+    let result = catch_unwind(AssertUnwindSafe(run));
+    INSIDE.set(outer);
+    result.map_err(|_| SAID.take().unwrap_or_else(|| "a panic that says nothing".into()))
+}
+
+/// Runs one case; a panic of the subject is a failure. After one, the subject is not to be used again.
+pub fn run_caught(subject: &mut dyn Subject, case: &Case) -> Result<Outputs, Failure> {
+    caught(|| subject.run(case)).unwrap_or_else(|message| Err(Failure::Panicked(message)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_its_message_and_its_place() {
+        let text = String::from("seven");
+        let said: Result<(), String> = caught(|| panic!("no {text}"));
+        let said = said.expect_err("it panics");
+        assert!(said.starts_with("no seven at ") && said.contains("caught.rs:"), "{said}");
+        assert_eq!(caught(|| 7), Ok(7));
+        let nested = caught(|| caught(|| panic!("inner")).is_err());
+        assert_eq!(nested, Ok(true));
+    }
+}
