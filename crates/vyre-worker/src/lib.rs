@@ -3,16 +3,22 @@
 //! - [`Subject`]: whoever runs programs for a judge; a [`Case`] is what is run.
 //! - [`Pool`]: a subject whose cases run in worker processes, so that a crash or a hang costs one case and no more.
 //! - [`serve_judge`]: the other side, all that a worker process does.
+//! - [`judge`]: what it means that a subject and the reference disagree.
+//! - [`Bundle`]: a failure as a file that shows it again.
 
+pub mod bundle;
 mod caught;
 mod codec;
 mod pool;
 mod process;
 mod serve;
 mod subject;
+mod verdict;
 
+pub use bundle::{Bundle, BundleError, Origin};
 pub use caught::{caught, run_caught};
 pub use codec::{DecodeError, decode_batch, decode_outcome, encode_batch, encode_outcome};
 pub use pool::{Pool, Settings, Stats};
 pub use serve::{serve, serve_judge};
 pub use subject::{Answer, Case, Failure, Outputs, Subject};
+pub use verdict::{Kind, Verdict, judge};
