@@ -1,1 +1,7 @@
 //! Programs out of bytes, smaller programs under a predicate, and the loop that looks for programs on which a subject is wrong.
+
+pub mod coverage;
+mod dna;
+pub mod generate;
+pub mod inputs;
+mod values;

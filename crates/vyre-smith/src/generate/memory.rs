@@ -1,0 +1,350 @@
+//! Who may touch which element, and when: the discipline that makes communicating programs give the same bytes under every schedule.
+//!
+//! Time is cut into epochs: those of the grid, between grid barriers, and those of a workgroup, between any two barriers. Memory that
+//! is written plays one role per epoch, which its first access in that epoch draws and all others there keep:
+//!
+//! - *private*: each invocation touches elements of its own, by an injective map of its id, and may do anything to them;
+//! - *shared*: everybody reads anything and nobody writes;
+//! - *gathering*: everybody applies atomics that commute with each other, anywhere, and nobody looks at a value;
+//! - *flooding*: everybody writes one and the same literal, anywhere, and nobody reads.
+//!
+//! A storage buffer has a role for the epoch of the grid. Its private form is *sliced*: each workgroup owns a slice, and within
+//! it the roles are those of the workgroup's epochs, as they are for workgroup memory. So elements pass from invocation to invocation
+//! through barriers, and from workgroup to workgroup through grid barriers.
+//!
+//! Roles follow control flow. Arms that a workgroup takes as a whole start from the same roles, and where they meet, a buffer whose
+//! roles differ is out of bounds until the next barrier. Everything else accumulates: arms that invocations take differently, and the
+//! rounds of a loop without a barrier, are in one epoch.
+
+use super::Generator;
+use vyre_foundation::ir::{Access, AtomicOp, Builtin, DataType, Expr, Literal, Name, Scalar, ValueType};
+use vyre_spec::Axis;
+
+/// Atomics that commute with each other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Class {
+    Sum,
+    Min,
+    Max,
+    And,
+    Or,
+    Xor,
+    /// Any at all, results used: what only an order-dependent program does.
+    Any,
+}
+
+impl Class {
+    const COMMUTING: [Class; 6] = [Class::Sum, Class::Min, Class::Max, Class::And, Class::Or, Class::Xor];
+
+    pub fn ops(self) -> &'static [AtomicOp] {
+        match self {
+            Class::Sum => &[AtomicOp::Add, AtomicOp::Sub],
+            Class::Min => &[AtomicOp::Min],
+            Class::Max => &[AtomicOp::Max],
+            Class::And => &[AtomicOp::And],
+            Class::Or => &[AtomicOp::Or],
+            Class::Xor => &[AtomicOp::Xor],
+            Class::Any => AtomicOp::ALL,
+        }
+    }
+}
+
+/// A one-to-one map of the elements of a slice onto themselves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Order {
+    /// An invocation's elements lie together.
+    Together,
+    /// An invocation's elements are as far apart as the workgroup is large.
+    Apart,
+    /// The last comes first.
+    Reversed,
+    /// So many further on, around the end.
+    Rotated(u32),
+    /// Exclusive or with this; the slice has a power of two of elements.
+    Flipped(u32),
+    /// Times this, around the end; it has no factor in common with the slice.
+    Scaled(u32),
+}
+
+/// What a workgroup does to its part of a buffer in one of its epochs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum GroupRole {
+    Fresh,
+    Private(Order),
+    Shared,
+    Gathering(Class),
+    Flooding(Literal),
+    /// Differs with the way that led here.
+    Mixed,
+}
+
+impl GroupRole {
+    fn join(self, other: GroupRole) -> GroupRole {
+        match (self, other) {
+            (GroupRole::Fresh, role) | (role, GroupRole::Fresh) => role,
+            (one, two) if one == two => one,
+            (_, _) => GroupRole::Mixed,
+        }
+    }
+}
+
+/// What the grid does to a storage buffer in one of its epochs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum GridRole {
+    Fresh,
+    Sliced,
+    Shared,
+    Gathering(Class),
+    Flooding(Literal),
+}
+
+/// A buffer and what its type allows.
+pub(super) struct Buffer {
+    pub name: Name,
+    pub access: Access,
+    pub element: DataType,
+    pub value: ValueType,
+    /// Elements that each invocation owns, where it owns some.
+    pub per: u32,
+    /// Only private, so that what is stored here is seen at the end.
+    pub sink: bool,
+    pub grid: GridRole,
+}
+
+impl Buffer {
+    fn floods(&self) -> Option<Scalar> {
+        let wide = self.element.bits().is_some_and(|bits| bits >= 32);
+        self.value.scalar().filter(|_| wide && !self.sink)
+    }
+
+    pub fn takes_atomics(&self) -> bool {
+        self.access.is_writable() && matches!(self.element, DataType::U32 | DataType::I32)
+    }
+}
+
+/// Where an access goes, and what else it must keep.
+pub(super) struct Target {
+    pub index: Expr,
+    /// What a store must write.
+    pub value: Option<Literal>,
+}
+
+/// Where an atomic goes, and which it may be.
+pub(super) struct AtomicTarget {
+    pub index: Expr,
+    pub class: Class,
+    /// Whether anybody may look at the result.
+    pub result: bool,
+}
+
+/// How many elements of a slice each invocation owns, at most.
+pub(super) const MAX_PER: u32 = 3;
+
+impl Generator<'_> {
+    /// A barrier of the workgroup.
+    pub fn new_group_epoch(&mut self) {
+        self.roles.fill(GroupRole::Fresh);
+    }
+
+    /// A grid barrier.
+    pub fn new_grid_epoch(&mut self) {
+        self.new_group_epoch();
+        self.buffers.iter_mut().for_each(|buffer| buffer.grid = GridRole::Fresh);
+    }
+
+    /// Lets everybody read a buffer that nobody has touched yet in this epoch.
+    pub fn share(&mut self, b: usize, whole_grid: bool) {
+        if whole_grid {
+            self.buffers[b].grid = GridRole::Shared;
+        } else {
+            self.roles[b] = GroupRole::Shared;
+        }
+    }
+
+    pub fn join(roles: &mut [GroupRole], others: &[GroupRole]) {
+        for (role, other) in roles.iter_mut().zip(others) {
+            *role = role.join(*other);
+        }
+    }
+
+    /// Elements of the slice that one workgroup owns.
+    fn slice(&self, b: usize) -> u32 {
+        self.buffers[b].per * self.shape.group()
+    }
+
+    fn order(&mut self, b: usize) -> Order {
+        let slice = self.slice(b);
+        if self.buffers[b].sink && self.dna.chance(80) {
+            return Order::Together;
+        }
+        match self.dna.below(10) {
+            0..=3 => Order::Together,
+            4 => Order::Apart,
+            5 => Order::Reversed,
+            6 => Order::Rotated(1 + self.dna.below(slice)),
+            7 if slice.is_power_of_two() => Order::Flipped(self.dna.below(slice)),
+            8 => {
+                let factor = self.dna.pick(&[3u32, 5, 7, 11, 13]);
+                if slice.is_multiple_of(factor) { Order::Together } else { Order::Scaled(factor) }
+            }
+            _ => Order::Together,
+        }
+    }
+
+    /// The invocation's number in its workgroup.
+    fn local(&self) -> Expr {
+        if self.shape.flat() { Expr::lid_x() } else { Expr::var(&self.names.local) }
+    }
+
+    /// The workgroup's number.
+    fn group(&self) -> Expr {
+        if self.shape.flat() { Expr::wid_x() } else { Expr::var(&self.names.group) }
+    }
+
+    /// An element of the invocation's own.
+    fn own(&mut self, b: usize, order: Order) -> Expr {
+        let (per, slice) = (self.buffers[b].per, self.slice(b));
+        let storage = self.buffers[b].access != Access::Workgroup;
+        if per == 1 && order == Order::Together && self.shape.flat() && storage {
+            return Expr::builtin(Builtin::Invocation(Axis::X));
+        }
+        let part = (per > 1).then(|| if self.dna.chance(70) { Expr::u32(self.dna.below(per)) } else { self.number_below(per) });
+        let local = self.local();
+        let together = |part: Option<Expr>, local: Expr| match part {
+            None => local,
+            Some(part) => Expr::add(Expr::mul(local, Expr::u32(per)), part),
+        };
+        let within = match order {
+            Order::Together => together(part, local),
+            Order::Apart => match part {
+                None => local,
+                Some(part) => Expr::add(Expr::mul(part, Expr::u32(self.shape.group())), local),
+            },
+            Order::Reversed => Expr::sub(Expr::u32(slice - 1), together(part, local)),
+            Order::Rotated(by) => Expr::rem(Expr::add(together(part, local), Expr::u32(by)), Expr::u32(slice)),
+            Order::Flipped(by) => Expr::bitxor(together(part, local), Expr::u32(by)),
+            Order::Scaled(factor) => Expr::rem(Expr::mul(together(part, local), Expr::u32(factor)), Expr::u32(slice)),
+        };
+        if storage { self.in_slice(b, within) } else { within }
+    }
+
+    /// The element of the workgroup's slice with this number.
+    fn in_slice(&self, b: usize, within: Expr) -> Expr {
+        Expr::add(Expr::mul(self.group(), Expr::u32(self.slice(b))), within)
+    }
+
+    /// Any element that the workgroup may touch.
+    fn anywhere_in_group(&mut self, b: usize, depth: u32) -> Expr {
+        if self.buffers[b].access == Access::Workgroup {
+            return self.any_index(b, depth);
+        }
+        let slice = self.slice(b);
+        let within = self.number_below(slice);
+        self.in_slice(b, within)
+    }
+
+    /// Where a load from this buffer may go, if it may.
+    pub fn load_target(&mut self, b: usize, depth: u32) -> Option<Expr> {
+        if self.breaks_rules() {
+            return Some(self.any_index(b, depth));
+        }
+        match self.buffers[b].access {
+            Access::Read | Access::Uniform => return Some(self.any_index(b, depth)),
+            Access::ReadWrite | Access::Output => {
+                if self.buffers[b].grid == GridRole::Fresh {
+                    let shared = !self.buffers[b].sink && self.dna.chance(40);
+                    self.buffers[b].grid = if shared { GridRole::Shared } else { GridRole::Sliced };
+                }
+                match self.buffers[b].grid {
+                    GridRole::Shared => return Some(self.any_index(b, depth)),
+                    GridRole::Sliced => {}
+                    GridRole::Fresh | GridRole::Gathering(_) | GridRole::Flooding(_) => return None,
+                }
+            }
+            Access::Workgroup => {}
+        }
+        if self.roles[b] == GroupRole::Fresh {
+            let shared = !self.buffers[b].sink && self.dna.chance(60);
+            self.roles[b] = if shared { GroupRole::Shared } else { GroupRole::Private(self.order(b)) };
+        }
+        match self.roles[b] {
+            GroupRole::Private(order) => Some(self.own(b, order)),
+            GroupRole::Shared => Some(self.anywhere_in_group(b, depth)),
+            GroupRole::Fresh | GroupRole::Gathering(_) | GroupRole::Flooding(_) | GroupRole::Mixed => None,
+        }
+    }
+
+    /// Where a store to this buffer may go, if it may.
+    pub fn store_target(&mut self, b: usize, depth: u32) -> Option<Target> {
+        let anywhere = |index, value| Some(Target { index, value });
+        if self.breaks_rules() {
+            return anywhere(self.any_index(b, depth), None);
+        }
+        if self.buffers[b].access != Access::Workgroup {
+            if self.buffers[b].grid == GridRole::Fresh {
+                self.buffers[b].grid = match self.buffers[b].floods().filter(|_| self.dna.chance(6)) {
+                    Some(ty) => GridRole::Flooding(crate::values::literal(&mut self.dna, ty)),
+                    None => GridRole::Sliced,
+                };
+            }
+            match self.buffers[b].grid {
+                GridRole::Sliced => {}
+                GridRole::Flooding(value) => return anywhere(self.any_index(b, depth), Some(value)),
+                GridRole::Fresh | GridRole::Shared | GridRole::Gathering(_) => return None,
+            }
+        }
+        if self.roles[b] == GroupRole::Fresh {
+            let floods = self.buffers[b].floods().filter(|_| self.buffers[b].access == Access::Workgroup);
+            self.roles[b] = match floods.filter(|_| self.dna.chance(6)) {
+                Some(ty) => GroupRole::Flooding(crate::values::literal(&mut self.dna, ty)),
+                None => GroupRole::Private(self.order(b)),
+            };
+        }
+        match self.roles[b] {
+            GroupRole::Private(order) => anywhere(self.own(b, order), None),
+            GroupRole::Flooding(value) => anywhere(self.any_index(b, depth), Some(value)),
+            GroupRole::Fresh | GroupRole::Shared | GroupRole::Gathering(_) | GroupRole::Mixed => None,
+        }
+    }
+
+    /// Where an atomic on this buffer may go, if it may.
+    pub fn atomic_target(&mut self, b: usize, depth: u32) -> Option<AtomicTarget> {
+        let gathers = |index, class| Some(AtomicTarget { index, class, result: class == Class::Any });
+        if self.buffers[b].access != Access::Workgroup {
+            if self.buffers[b].grid == GridRole::Fresh {
+                let gathering = !self.buffers[b].sink && self.dna.chance(60);
+                self.buffers[b].grid = if gathering { GridRole::Gathering(self.class()) } else { GridRole::Sliced };
+            }
+            match self.buffers[b].grid {
+                GridRole::Sliced => {}
+                GridRole::Gathering(class) => return gathers(self.meeting_place(b, depth), class),
+                GridRole::Fresh | GridRole::Shared | GridRole::Flooding(_) => return None,
+            }
+        }
+        if self.roles[b] == GroupRole::Fresh {
+            let gathering = !self.buffers[b].sink && self.dna.chance(60);
+            self.roles[b] = if gathering { GroupRole::Gathering(self.class()) } else { GroupRole::Private(self.order(b)) };
+        }
+        match self.roles[b] {
+            GroupRole::Private(order) => Some(AtomicTarget { index: self.own(b, order), class: Class::Any, result: true }),
+            GroupRole::Gathering(class) => gathers(self.anywhere_in_group(b, depth), class),
+            GroupRole::Fresh | GroupRole::Shared | GroupRole::Flooding(_) | GroupRole::Mixed => None,
+        }
+    }
+
+    /// Where atomics go: few elements, so that they meet.
+    fn meeting_place(&mut self, b: usize, depth: u32) -> Expr {
+        if self.dna.chance(50) { Expr::u32(self.dna.below(2)) } else { self.any_index(b, depth) }
+    }
+
+    fn class(&mut self) -> Class {
+        match self.config.discipline {
+            super::config::Discipline::Ordered => Class::Any,
+            super::config::Discipline::Kept | super::config::Discipline::Broken => self.dna.pick(&Class::COMMUTING),
+        }
+    }
+
+    fn breaks_rules(&mut self) -> bool {
+        self.config.discipline == super::config::Discipline::Broken && self.dna.chance(35)
+    }
+}
