@@ -4,4 +4,5 @@ pub mod coverage;
 mod dna;
 pub mod generate;
 pub mod inputs;
+pub mod reduce;
 mod values;

@@ -1,0 +1,698 @@
+//! The transformations: each is one small change that makes a case smaller or simpler. [`all`] lists those that a case offers; reduction
+//! ends when none of them is interesting.
+
+use super::literal::{one, simpler, zero};
+use super::rename::{Which, clean, rename_body};
+use super::tree::{declared, expr_size, node_size, repair, rewrite_exprs, rewrite_nodes, substitute};
+use super::view::{Draft, View};
+use super::{elements, observe};
+use std::collections::HashMap;
+use std::ops::Range;
+use vyre_foundation::ir::{
+    Access, Body, DataType, Element, Expr, FloatMode, Item, Literal, Name, Node, Place, Scalar, Size, SpecValue, ValueType, Walk,
+};
+use vyre_spec::limits::SUBGROUP_SIZES;
+use vyre_spec::{Axis, Builtin};
+
+/// One change.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Step {
+    /// Takes a statement out, with all below it.
+    Remove(Place),
+    /// Takes statements out; of a statement with bodies that is not in the list all is kept that is not.
+    RemoveAll(Vec<Place>),
+    /// Takes out every statement with empty bodies.
+    Prune,
+    /// Puts one of a statement's bodies in its place; a loop's counter becomes a variable.
+    Hoist(Place, usize),
+    /// Empties the second arm of an `if`.
+    DropElse(Place),
+    /// Takes out everything that is declared and never mentioned.
+    Unused,
+    /// Writes the value of a `let` wherever its variable is used.
+    Inline(Place),
+    /// Declares a variable where it is assigned, and not before.
+    LetHere(Place),
+    /// Takes out the stores to a buffer; its loads become the value stored here.
+    Forward(Place),
+    /// Does not name the result of an atomic or subgroup operation.
+    Ignore(Place),
+    /// Puts an operand in the place of an atomic or subgroup operation.
+    Operand(Place, usize),
+    /// Puts a plain load or store in the place of an atomic operation.
+    NotAtomic(Place),
+    /// Makes a barrier the plain one.
+    PlainBarrier(Place),
+    /// Another tag of a trap.
+    Tag(Place, u32),
+    /// Puts something else in the place of an expression.
+    Replace(Place, With),
+    /// Makes all of these expressions zero.
+    ZeroAll(Vec<Place>),
+    /// Writes the value of every constant where it is named.
+    Constants,
+    /// Writes the value of one constant where it is named.
+    Constant(usize),
+    /// Takes a buffer out.
+    RemoveBuffer(usize),
+    /// Uses the second buffer wherever the first was used.
+    Merge(usize, usize),
+    /// Another access mode.
+    Access(usize, Access),
+    /// Another element type that loads as the same.
+    Element(usize, DataType),
+    /// Another count of an output or workgroup buffer.
+    Count(usize, u32),
+    /// Numbers bindings from 0.
+    Bindings,
+    /// Subnormals are kept.
+    Ieee,
+    /// Another subgroup size, or none.
+    Subgroup(Option<u32>),
+    /// Another workgroup size.
+    Workgroup([u32; 3]),
+    /// Another grid.
+    Grid(Option<[u32; 3]>),
+    /// One invocation.
+    Single,
+    /// Takes these elements out of every input.
+    Columns(Range<u32>),
+    /// Takes these elements out of an input; a declared count follows.
+    Cut(usize, Range<u32>),
+    /// Makes elements of inputs zero.
+    Zeros(Vec<(usize, u32)>),
+    /// Another value of one component of an element.
+    Value(usize, u32, usize, Literal),
+    /// Clean names.
+    Names(Which),
+}
+
+/// What is put in the place of an expression.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum With {
+    /// The zero of its type.
+    Zero,
+    /// The one of its type.
+    One,
+    /// What stands below it at this place.
+    Below(Place),
+    /// A constant.
+    Literal(Literal),
+    /// A variable.
+    Var(Name),
+    /// `gid.x`
+    Gid,
+}
+
+/// Every step that a case offers, those that take much away first.
+pub(super) fn all(view: &View) -> Vec<Step> {
+    let mut steps = vec![Step::Constants];
+    steps.extend((0..view.case.program.parts().consts.len()).map(Step::Constant));
+    steps.extend([Step::Unused, Step::Prune, Step::Single]);
+    steps.extend(statements(view));
+    steps.extend((0..view.case.program.buffers().len()).map(Step::RemoveBuffer));
+    steps.extend(geometry(view));
+    steps.extend(lengths(view));
+    steps.extend(expressions(view));
+    steps.extend(statement_kinds(view));
+    steps.extend(declarations(view));
+    steps.extend(input_values(view));
+    steps.extend([Step::Bindings, Step::Grid(None)]);
+    steps.extend([Which::All, Which::Program, Which::Buffers, Which::Variables].map(Step::Names));
+    steps
+}
+
+/// Every statement but the root region, with its place; the largest first.
+fn listed(view: &View) -> Vec<(Place, &Node)> {
+    let root = view.case.program.is_wrapped();
+    let mut nodes: Vec<(Place, &Node)> = view
+        .case
+        .program
+        .walk()
+        .enumerate()
+        .filter_map(|(n, (item, _))| match item {
+            Item::Node(node) if !(root && n == 0) => Some((Place(n as u32), node)),
+            Item::Node(_) | Item::Expr(_) => None,
+        })
+        .collect();
+    // A stable sort, and each size once: the order of the list is that of the program among equals.
+    nodes.sort_by_cached_key(|(_, node)| std::cmp::Reverse(node_size(node)));
+    nodes
+}
+
+/// The statements but the root region, in the order of the program.
+pub(super) fn statement_places(view: &View) -> Vec<Place> {
+    let mut places: Vec<Place> = listed(view).into_iter().map(|(place, _)| place).collect();
+    places.sort();
+    places
+}
+
+/// The expressions that stand right in a statement and have something below them, in the order of the program.
+pub(super) fn roots(view: &View) -> Vec<Place> {
+    let mut places = Vec::new();
+    for (n, (item, _)) in view.case.program.walk().enumerate() {
+        if let Item::Node(node) = item {
+            let mut place = n as u32 + 1;
+            for expr in node.exprs() {
+                if !expr.is_leaf() {
+                    places.push(Place(place));
+                }
+                place += expr_size(expr);
+            }
+        }
+    }
+    places
+}
+
+/// Statements that can go, and bodies that can stand in for them.
+pub(super) fn statements(view: &View) -> Vec<Step> {
+    let mut steps = Vec::new();
+    for (place, node) in listed(view) {
+        steps.push(Step::Remove(place));
+        steps.extend((0..node.bodies().count()).map(|n| Step::Hoist(place, n)));
+        if matches!(node, Node::If { otherwise, .. } if !otherwise.is_empty()) {
+            steps.push(Step::DropElse(place));
+        }
+    }
+    steps
+}
+
+/// Statements that simpler ones can stand in for.
+pub(super) fn statement_kinds(view: &View) -> Vec<Step> {
+    let mut steps = Vec::new();
+    for (place, node) in listed(view) {
+        match node {
+            Node::Let { .. } => steps.push(Step::Inline(place)),
+            Node::Assign { .. } => steps.push(Step::LetHere(place)),
+            Node::Store { .. } => steps.push(Step::Forward(place)),
+            Node::Atomic { operands, .. } => {
+                steps.push(Step::NotAtomic(place));
+                steps.extend((0..operands.len()).map(|n| Step::Operand(place, n)));
+                steps.push(Step::Ignore(place));
+            }
+            Node::Subgroup { operands, .. } => {
+                steps.extend((0..operands.len()).map(|n| Step::Operand(place, n)));
+                steps.push(Step::Ignore(place));
+            }
+            Node::Barrier { .. } => steps.push(Step::PlainBarrier(place)),
+            Node::Trap { tag } => {
+                let smaller = simpler(Literal::U32(*tag)).into_iter().map(|tag| Step::Tag(place, tag.bits() as u32));
+                steps.extend(smaller);
+            }
+            Node::If { .. }
+            | Node::Loop { .. }
+            | Node::Break
+            | Node::Continue
+            | Node::Return
+            | Node::Block(_)
+            | Node::Region { .. } => {}
+        }
+    }
+    steps
+}
+
+/// Larger than this, an expression is replaced by what is right below it and not by everything below it.
+const SMALL: u32 = 16;
+
+/// What can stand in for each expression.
+pub(super) fn expressions(view: &View) -> Vec<Step> {
+    let values = observe::values(view);
+    let mut variables: Vec<(Place, &Name)> = Vec::new();
+    let mut steps = Vec::new();
+    let kinds: HashMap<&Name, ValueType> = view.kernel().vars.iter().map(|var| (&var.name, var.ty)).collect();
+    for (n, (item, _)) in view.case.program.walk().enumerate() {
+        let place = Place(n as u32);
+        let expr = match item {
+            Item::Node(Node::Loop { var, .. }) => {
+                variables.push((place, var));
+                continue;
+            }
+            Item::Node(node) => {
+                variables.extend(declared(node).map(|name| (place, name)));
+                continue;
+            }
+            Item::Expr(expr) => expr,
+        };
+        let Some(ty) = view.types[n] else { continue };
+        let mut with = vec![With::Zero];
+        with.extend(below(view, place, expr, ty).map(With::Below));
+        with.extend(values.get(&place).into_iter().flatten().map(|literal| With::Literal(*literal)));
+        with.push(With::One);
+        if expr.is_leaf() {
+            if let Expr::Lit(literal) = expr {
+                with.extend(simpler(*literal).into_iter().map(With::Literal));
+            }
+        } else {
+            let alike = variables.iter().rev().filter(|(_, name)| kinds.get(name) == Some(&ty));
+            with.extend(alike.take(2).map(|(_, name)| With::Var((*name).clone())));
+        }
+        if ty == Scalar::U32.into() {
+            with.push(With::Gid);
+        }
+        steps.extend(with.into_iter().map(|with| Step::Replace(place, with)));
+    }
+    steps
+}
+
+/// What is below an expression and has its type, the nearest first.
+fn below<'a>(view: &'a View, place: Place, expr: &'a Expr, ty: ValueType) -> impl Iterator<Item = Place> + 'a {
+    let mut found: Vec<(u32, Place)> = Vec::new();
+    // Depths of those that were found on the way to where the walk is.
+    let mut open: Vec<u32> = Vec::new();
+    let small = expr_size(expr) <= SMALL;
+    for (n, (_, depth)) in Walk::expr(expr).enumerate().skip(1) {
+        let here = Place(place.0 + n as u32);
+        while open.last().is_some_and(|last| *last >= depth) {
+            open.pop();
+        }
+        if view.types.get(here.0 as usize).copied().flatten() == Some(ty) {
+            if small || open.is_empty() {
+                found.push((depth, here));
+            }
+            open.push(depth);
+        }
+    }
+    found.sort();
+    found.into_iter().map(|(_, place)| place)
+}
+
+/// Smaller dispatches.
+pub(super) fn geometry(view: &View) -> Vec<Step> {
+    let mut steps = Vec::new();
+    let smaller = |size: [u32; 3], axis: usize, step: fn([u32; 3]) -> Step| {
+        let extents =
+            [1, size[axis] / 2, size[axis].wrapping_sub(1)].into_iter().filter(move |extent| (1..size[axis]).contains(extent));
+        let with = move |extent| {
+            let mut new = size;
+            new[axis] = extent;
+            step(new)
+        };
+        extents.map(with).collect::<Vec<_>>()
+    };
+    let size = view.kernel().workgroup_size;
+    for axis in 0..3 {
+        if let Some(grid) = view.case.launch.grid {
+            steps.extend(smaller(grid, axis, |grid| Step::Grid(Some(grid))));
+        }
+        // One subgroup is the least that a workgroup with subgroups can have.
+        let one = view.case.program.parts().subgroup.filter(|lanes| axis == 0 && *lanes < size[0]);
+        steps.extend(one.map(|lanes| Step::Workgroup([lanes, size[1], size[2]])));
+        steps.extend(smaller(size, axis, Step::Workgroup));
+    }
+    steps
+}
+
+/// Inputs longer than this are not tried without each single element.
+const SINGLES: u32 = 64;
+
+/// Shorter inputs.
+pub(super) fn lengths(view: &View) -> Vec<Step> {
+    let mut steps = Vec::new();
+    let inputs = &view.case.program.interface().inputs;
+    let longest = inputs.iter().map(|i| view.launch.lengths[*i]).max().unwrap_or(0);
+    if inputs.len() > 1 {
+        steps.extend(cuts(longest).into_iter().map(Step::Columns));
+    }
+    for i in inputs {
+        steps.extend(cuts(view.launch.lengths[*i]).into_iter().map(|range| Step::Cut(*i, range)));
+    }
+    steps
+}
+
+fn cuts(length: u32) -> Vec<Range<u32>> {
+    let mut cuts = vec![0..length, 1..length, length / 2..length, 0..length / 2, length.saturating_sub(1)..length];
+    if length <= SINGLES {
+        cuts.extend((0..length).map(|n| n..n + 1));
+    }
+    cuts.retain(|range| !range.is_empty());
+    cuts
+}
+
+/// Simpler declarations.
+pub(super) fn declarations(view: &View) -> Vec<Step> {
+    let parts = view.case.program.parts();
+    let kernel = view.kernel();
+    let mut steps = Vec::new();
+    for (i, buffer) in kernel.buffers.iter().enumerate() {
+        let alike = |j: &usize| *j != i && kernel.buffers[*j].value == buffer.value;
+        steps.extend((0..kernel.buffers.len()).filter(alike).map(|j| Step::Merge(i, j)));
+        steps.extend(match buffer.access {
+            Access::ReadWrite => vec![Step::Access(i, Access::Read), Step::Access(i, Access::Output)],
+            Access::Uniform => vec![Step::Access(i, Access::Read)],
+            Access::Read | Access::Output | Access::Workgroup => Vec::new(),
+        });
+        if let ValueType::Scalar(scalar) = buffer.value
+            && DataType::from(scalar) != buffer.element
+        {
+            steps.push(Step::Element(i, scalar.into()));
+        }
+        if !buffer.access.is_input() {
+            let count = view.launch.lengths[i];
+            let mut counts = vec![1, count / 2, count.saturating_sub(1)];
+            counts.dedup();
+            steps.extend(counts.into_iter().filter(|smaller| (1..count).contains(smaller)).map(|count| Step::Count(i, count)));
+        }
+    }
+    if parts.floats == FloatMode::Canonical {
+        steps.push(Step::Ieee);
+    }
+    if let Some(lanes) = parts.subgroup {
+        let smaller = SUBGROUP_SIZES.into_iter().filter(|size| *size < lanes);
+        steps.extend([None].into_iter().chain(smaller.map(Some)).map(Step::Subgroup));
+    }
+    steps
+}
+
+/// The elements of inputs that are not zero.
+pub(super) fn cells(view: &View) -> Vec<(usize, u32)> {
+    let mut cells = Vec::new();
+    for (i, bytes) in view.case.program.interface().inputs.iter().zip(&view.case.inputs) {
+        let element = &view.kernel().buffers[*i].element;
+        cells.extend((0..view.launch.lengths[*i]).filter(|n| !elements::is_zero(element, bytes, *n)).map(|n| (*i, n)));
+    }
+    cells
+}
+
+/// Simpler elements.
+pub(super) fn input_values(view: &View) -> Vec<Step> {
+    let mut steps = Vec::new();
+    let inputs = &view.case.program.interface().inputs;
+    for (i, n) in cells(view) {
+        steps.push(Step::Zeros(vec![(i, n)]));
+        let Some(bytes) = inputs.iter().position(|input| *input == i).map(|input| &view.case.inputs[input]) else { continue };
+        for (component, literal) in elements::components(&view.kernel().buffers[i].element, bytes, n).into_iter().enumerate() {
+            steps.extend(simpler(literal).into_iter().map(|literal| Step::Value(i, n, component, literal)));
+        }
+    }
+    steps
+}
+
+/// The case after a step; `None` if the step changes nothing or has no meaning here.
+pub(super) fn apply(view: &View, step: &Step) -> Option<Draft> {
+    let mut draft = Draft::of(&view.case);
+    let kernel = view.kernel();
+    match step {
+        Step::Remove(place) => rewrite_nodes(&mut draft.parts.body, &mut |here, _| (here == *place).then(Vec::new)),
+        Step::RemoveAll(places) => rewrite_nodes(&mut draft.parts.body, &mut |here, node| remove_listed(here, node, places)),
+        Step::Prune => prune(&mut draft.parts.body, view.case.program.is_wrapped()),
+        Step::Hoist(place, which) => rewrite_nodes(&mut draft.parts.body, &mut |here, node| {
+            if here != *place {
+                return None;
+            }
+            let body = node.bodies().nth(*which)?.clone().into_inner();
+            let mut nodes = Vec::new();
+            if let Node::Loop { var, from, .. } = node {
+                nodes.push(Node::let_bind(var.clone(), from.clone()));
+            }
+            nodes.extend(body);
+            Some(nodes)
+        }),
+        Step::DropElse(place) => change_node(&mut draft.parts.body, *place, &mut |node| {
+            let Node::If { otherwise, .. } = node else { return false };
+            otherwise.clear();
+            true
+        })?,
+        Step::Unused => return super::unused::without(view),
+        Step::Inline(place) => {
+            let Node::Let { name, value } = node_at(view, *place)? else { return None };
+            if writes(&draft.parts.body, name) != 1 {
+                return None;
+            }
+            rewrite_nodes(&mut draft.parts.body, &mut |here, _| (here == *place).then(Vec::new));
+            substitute(&mut draft.parts.body, name, value);
+        }
+        Step::LetHere(place) => {
+            let Node::Assign { name, value } = node_at(view, *place)? else { return None };
+            rewrite_nodes(&mut draft.parts.body, &mut |here, node| {
+                if here == *place {
+                    return Some(vec![Node::let_bind(name.clone(), value.clone())]);
+                }
+                (declared(node) == Some(name)).then(Vec::new)
+            });
+        }
+        Step::Forward(place) => {
+            let Node::Store { buffer, value, .. } = node_at(view, *place)? else { return None };
+            rewrite_nodes(&mut draft.parts.body, &mut |_, node| {
+                matches!(node, Node::Store { buffer: other, .. } if other == buffer).then(Vec::new)
+            });
+            let mut loads = false;
+            rewrite_exprs(&mut draft.parts.body, &mut |_, expr| {
+                let load = matches!(expr, Expr::Load { buffer: other, .. } if other == buffer);
+                loads |= load;
+                load.then(|| value.clone())
+            });
+            if !loads {
+                return None;
+            }
+        }
+        Step::Ignore(place) => change_node(&mut draft.parts.body, *place, &mut |node| {
+            let (Node::Atomic { result, .. } | Node::Subgroup { result, .. }) = node else { return false };
+            result.take().is_some()
+        })?,
+        Step::Operand(place, which) => change_node(&mut draft.parts.body, *place, &mut |node| {
+            let (Node::Atomic { result, operands, .. } | Node::Subgroup { result, operands, .. }) = node else { return false };
+            let (Some(name), Some(value)) = (result.take(), operands.get(*which).cloned()) else { return false };
+            *node = Node::Let { name, value };
+            true
+        })?,
+        Step::NotAtomic(place) => change_node(&mut draft.parts.body, *place, &mut |node| {
+            let Node::Atomic { result, buffer, index, operands, .. } = node else { return false };
+            // Of two operands the last is what is written.
+            let plain = match (result.take(), operands.pop()) {
+                (Some(name), _) => Node::let_bind(name, Expr::load(buffer.clone(), index.clone())),
+                (None, Some(value)) => Node::store(buffer.clone(), index.clone(), value),
+                (None, None) => return false,
+            };
+            *node = plain;
+            true
+        })?,
+        Step::PlainBarrier(place) => change_node(&mut draft.parts.body, *place, &mut |node| {
+            *node = Node::barrier();
+            true
+        })?,
+        Step::Tag(place, new) => change_node(&mut draft.parts.body, *place, &mut |node| {
+            let Node::Trap { tag } = node else { return false };
+            std::mem::replace(tag, *new) != *new
+        })?,
+        Step::Replace(place, with) => {
+            let ty = view.types.get(place.0 as usize).copied().flatten()?;
+            let mut changed = false;
+            rewrite_exprs(&mut draft.parts.body, &mut |here, expr| {
+                if here != *place {
+                    return None;
+                }
+                let new = replacement(with, ty, here, expr)?;
+                changed = new != *expr;
+                Some(new)
+            });
+            if !changed {
+                return None;
+            }
+        }
+        Step::ZeroAll(places) => rewrite_exprs(&mut draft.parts.body, &mut |here, _| {
+            let ty = view.types.get(here.0 as usize).copied().flatten()?;
+            places.binary_search(&here).is_ok().then(|| zero(ty))
+        }),
+        Step::Constants => {
+            if draft.parts.consts.is_empty() {
+                return None;
+            }
+            draft.parts = view.resolved().parts().clone();
+            draft.specialization.clear();
+        }
+        Step::Constant(n) => {
+            let decl = (*n < draft.parts.consts.len()).then(|| draft.parts.consts.remove(*n))?;
+            let value = draft.specialization.remove(decl.name.as_str()).unwrap_or(decl.default);
+            write_out(&mut draft, &decl.name, &value);
+        }
+        Step::RemoveBuffer(i) => remove_buffers(&mut draft, view, &|j| j == *i),
+        Step::Merge(i, j) => {
+            let (old, new) = (kernel.buffers.get(*i)?.name.clone(), kernel.buffers.get(*j)?.name.clone());
+            rename_body(&mut draft.parts.body, &|name| if *name == old { new.clone() } else { name.clone() });
+            remove_buffers(&mut draft, view, &|j| j == *i);
+        }
+        Step::Access(i, access) => {
+            let length = *view.launch.lengths.get(*i)?;
+            let decl = draft.parts.buffers.get_mut(*i)?;
+            decl.access = *access;
+            if !access.is_input() {
+                decl.count.get_or_insert(Size::Lit(length));
+                draft.inputs.remove(&decl.name);
+                pin_outputs(&mut draft, view);
+            }
+        }
+        Step::Element(i, element) => {
+            let decl = draft.parts.buffers.get_mut(*i)?;
+            decl.element = Element::Type(element.clone());
+            if let Some(bytes) = draft.inputs.get_mut(&decl.name) {
+                *bytes = elements::converted(&kernel.buffers[*i].element, element, bytes)?;
+            }
+        }
+        Step::Count(i, count) => {
+            let decl = draft.parts.buffers.get_mut(*i)?;
+            draft.launch.output_counts.remove(decl.name.as_str());
+            decl.count = Some(Size::Lit(*count));
+        }
+        Step::Bindings => {
+            let mut bindings: Vec<u32> = draft.parts.buffers.iter().filter_map(|decl| decl.binding).collect();
+            bindings.sort_unstable();
+            for binding in draft.parts.buffers.iter_mut().filter_map(|decl| decl.binding.as_mut()) {
+                *binding = bindings.partition_point(|other| other < binding) as u32;
+            }
+        }
+        Step::Ieee => draft.parts.floats = FloatMode::Ieee,
+        Step::Subgroup(lanes) => draft.parts.subgroup = *lanes,
+        Step::Workgroup(size) => draft.parts.workgroup = size.map(Size::Lit),
+        Step::Grid(grid) => draft.launch.grid = *grid,
+        Step::Single => {
+            let lanes = draft.parts.subgroup.unwrap_or(1);
+            draft.parts.workgroup = [lanes, 1, 1].map(Size::Lit);
+            draft.launch.workgroup_override = None;
+            draft.launch.grid = Some([1, 1, 1]);
+        }
+        Step::Columns(range) => {
+            for i in &view.case.program.interface().inputs {
+                let end = range.end.min(view.launch.lengths[*i]);
+                if range.start < end {
+                    cut(&mut draft, view, *i, range.start..end)?;
+                }
+            }
+        }
+        Step::Cut(i, range) => cut(&mut draft, view, *i, range.clone())?,
+        Step::Zeros(cells) => {
+            for (i, n) in cells {
+                let buffer = kernel.buffers.get(*i)?;
+                elements::clear(&buffer.element, draft.inputs.get_mut(&buffer.name)?, *n);
+            }
+        }
+        Step::Value(i, n, component, literal) => {
+            let buffer = kernel.buffers.get(*i)?;
+            elements::put(&buffer.element, draft.inputs.get_mut(&buffer.name)?, *n, *component, *literal);
+        }
+        Step::Names(which) => clean(&mut draft, *which),
+    }
+    repair(&mut draft.parts, kernel);
+    Some(draft)
+}
+
+fn node_at(view: &View, place: Place) -> Option<&Node> {
+    match view.case.program.walk().nth(place.0 as usize)?.0 {
+        Item::Node(node) => Some(node),
+        Item::Expr(_) => None,
+    }
+}
+
+/// A statement that is in the list goes if all statements below it are in the list too.
+fn remove_listed(here: Place, node: &Node, places: &[Place]) -> Option<Vec<Node>> {
+    places.binary_search(&here).ok()?;
+    let mut all = true;
+    for (n, (item, _)) in Walk::body(std::slice::from_ref(node)).enumerate() {
+        all &= matches!(item, Item::Expr(_)) || places.binary_search(&Place(here.0 + n as u32)).is_ok();
+    }
+    all.then(Vec::new)
+}
+
+fn prune(body: &mut Body, outermost_stays: bool) {
+    for node in body.iter_mut() {
+        node.bodies_mut().for_each(|body| prune(body, false));
+    }
+    let empty = |node: &Node| node.bodies().next().is_some() && node.bodies().all(|body| body.is_empty());
+    if !outermost_stays {
+        body.retain(|node| !empty(node));
+    }
+}
+
+/// Changes the statement at a place; `None` if `change` says that there is nothing to change.
+fn change_node(body: &mut Body, place: Place, change: &mut dyn FnMut(&mut Node) -> bool) -> Option<()> {
+    let mut changed = false;
+    rewrite_nodes(body, &mut |here, node| {
+        if here != place {
+            return None;
+        }
+        let mut node = node.clone();
+        changed = change(&mut node);
+        Some(vec![node])
+    });
+    changed.then_some(())
+}
+
+/// Statements that declare or assign a variable.
+fn writes(body: &Body, name: &Name) -> usize {
+    let is = |node: &Node| {
+        matches!(node, Node::Assign { name: other, .. } | Node::Loop { var: other, .. } if other == name)
+            || declared(node) == Some(name)
+    };
+    Walk::body(body).filter(|(item, _)| matches!(item, Item::Node(node) if is(node))).count()
+}
+
+fn replacement(with: &With, ty: ValueType, here: Place, expr: &Expr) -> Option<Expr> {
+    Some(match with {
+        With::Zero => zero(ty),
+        With::One => one(ty),
+        With::Below(place) => match Walk::expr(expr).nth(place.0.checked_sub(here.0)? as usize)?.0 {
+            Item::Expr(below) => below.clone(),
+            Item::Node(_) => return None,
+        },
+        With::Literal(literal) => Expr::Lit(*literal),
+        With::Var(name) => Expr::Var(name.clone()),
+        With::Gid => Expr::Builtin(Builtin::Invocation(Axis::X)),
+    })
+}
+
+/// Writes the value of a constant wherever its name stands.
+fn write_out(draft: &mut Draft, name: &Name, value: &SpecValue) {
+    let sizes = draft.parts.workgroup.iter_mut().chain(draft.parts.buffers.iter_mut().filter_map(|decl| decl.count.as_mut()));
+    if let SpecValue::U32(value) = value {
+        sizes.filter(|size| **size == Size::Const(name.clone())).for_each(|size| *size = Size::Lit(*value));
+    }
+    if let SpecValue::DType(element) = value {
+        let named = draft.parts.buffers.iter_mut().filter(|decl| decl.element == Element::Const(name.clone()));
+        named.for_each(|decl| decl.element = Element::Type(element.clone()));
+    }
+    if let Some(literal) = value.literal() {
+        substitute(&mut draft.parts.body, name, &Expr::Lit(literal));
+    }
+}
+
+/// Takes buffers out with their inputs; what is left in the program of them is for the repair.
+pub(super) fn remove_buffers(draft: &mut Draft, view: &View, gone: &dyn Fn(usize) -> bool) {
+    let mut n = 0;
+    let (inputs, counts) = (&mut draft.inputs, &mut draft.launch.output_counts);
+    draft.parts.buffers.retain(|decl| {
+        n += 1;
+        if gone(n - 1) {
+            inputs.remove(&decl.name);
+            counts.remove(decl.name.as_str());
+        }
+        !gone(n - 1)
+    });
+    pin_outputs(draft, view);
+}
+
+/// Declares the counts of outputs whose length can no longer be told from an input's.
+fn pin_outputs(draft: &mut Draft, view: &View) {
+    if draft.parts.buffers.iter().any(|decl| decl.access.is_input() && decl.count.is_none()) {
+        return;
+    }
+    for decl in &mut draft.parts.buffers {
+        let open = decl.access == Access::Output && decl.count.is_none();
+        let length = view.kernel().buffers.iter().zip(&view.launch.lengths).find(|(buffer, _)| buffer.name == decl.name);
+        if let Some((_, length)) = length.filter(|_| open && !draft.launch.output_counts.contains_key(decl.name.as_str())) {
+            decl.count = Some(Size::Lit(*length));
+        }
+    }
+}
+
+/// Takes elements out of an input.
+fn cut(draft: &mut Draft, view: &View, i: usize, range: Range<u32>) -> Option<()> {
+    let buffer = view.kernel().buffers.get(i)?;
+    let bytes = draft.inputs.get_mut(&buffer.name)?;
+    *bytes = elements::without(&buffer.element, bytes, view.launch.lengths[i], range.clone())?;
+    match &mut draft.parts.buffers.get_mut(i)?.count {
+        None => {}
+        Some(Size::Lit(count)) => *count = count.checked_sub(range.len() as u32)?,
+        Some(Size::Const(_)) => return None,
+    }
+    pin_outputs(draft, view);
+    Some(())
+}
