@@ -91,3 +91,76 @@ pub fn tickets(elements: usize) -> Workload {
         elements,
     }
 }
+
+/// A program of about a hundred statements and expressions.
+#[must_use]
+pub fn hundred() -> Program {
+    vyre::text::parse("blur", include_str!("../kernels/blur.vyre")).expect("the kernel parses")
+}
+
+/// A program of several thousand: SHA-256 of one block of 16 words per invocation, every round written out.
+#[must_use]
+pub fn thousands() -> Program {
+    // The fractional parts of square and cube roots of the first primes.
+    let primes = (2u32..).filter(|n| (2..*n).take_while(|d| d * d <= *n).all(|d| n % d != 0));
+    let bits = |root: f64| ((root.fract() * 2f64.powi(32)) as u64) as u32;
+    let (start, round): (Vec<u32>, Vec<u32>) =
+        primes.take(64).map(|prime| (bits(f64::from(prime).sqrt()), bits(f64::from(prime).cbrt()))).unzip();
+    let mut text = String::from(
+        "program sha256 {\n  workgroup 64\n  buffer blocks: read u32 @0\n  buffer digests: output u32 @1\n\n  let block = gid.x * 16\n",
+    );
+    let mut line = |line: String| text.extend(["  ", &line, "\n"]);
+    for i in 0..64 {
+        line(if i < 16 {
+            format!("let w{i} = swap_bytes(blocks[block + {i}])")
+        } else {
+            let (a, b) = (format!("w{}", i - 15), format!("w{}", i - 2));
+            format!(
+                "let w{i} = w{} + (rotr({a}, 7) ^ rotr({a}, 18) ^ {a} >> 3) + w{} + (rotr({b}, 17) ^ rotr({b}, 19) ^ {b} >> 10)",
+                i - 16,
+                i - 7
+            )
+        });
+    }
+    // What the round calls a and e; its b, c, d and f, g, h are those of the rounds before.
+    for (name, values) in [("a", &start[..4]), ("e", &start[4..8])] {
+        (0..4).for_each(|i| line(format!("let {name}{i} = {}", values[3 - i])));
+    }
+    for (i, constant) in round.iter().enumerate() {
+        let [d, c, b, a] = [0, 1, 2, 3].map(|n| format!("a{}", i + n));
+        let [h, g, f, e] = [0, 1, 2, 3].map(|n| format!("e{}", i + n));
+        line(format!(
+            "let t{i} = {h} + (rotr({e}, 6) ^ rotr({e}, 11) ^ rotr({e}, 25)) + ({e} & {f} ^ !{e} & {g}) + {constant} + w{i}"
+        ));
+        line(format!("let e{} = {d} + t{i}", i + 4));
+        line(format!(
+            "let a{} = t{i} + (rotr({a}, 2) ^ rotr({a}, 13) ^ rotr({a}, 22)) + ({a} & {b} ^ {a} & {c} ^ {b} & {c})",
+            i + 4
+        ));
+    }
+    for (i, start) in start.iter().take(8).enumerate() {
+        let state = if i < 4 { format!("a{}", 67 - i) } else { format!("e{}", 71 - i) };
+        line(format!("digests[gid.x * 8 + {i}] = swap_bytes({state} + {start})"));
+    }
+    text.push('}');
+    vyre::text::parse("sha256", &text).unwrap_or_else(|report| panic!("{report}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vyre::reference::{Options, run};
+
+    #[test]
+    fn the_written_out_hash_is_sha_256() {
+        let mut block = [0; 64];
+        block[..4].copy_from_slice(b"abc\x80");
+        block[63] = 24;
+        let mut options = Options::default();
+        options.launch.grid = Some([1, 1, 1]);
+        options.launch.output_counts.insert("digests".into(), 8);
+        let outputs = run(&thousands(), &[&block], &options).expect("it runs");
+        let digest: String = outputs[0].iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(digest, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    }
+}

@@ -8,10 +8,12 @@ mod kernels;
 use kernels::{Workload, workloads};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
+use vyre::ir::Program;
 use vyre::launch::plan;
 use vyre::reference::bulk::Bulk;
 use vyre::reference::checked::{Effort, Verdict, check};
 use vyre::reference::{Options, run};
+use vyre::wire::from_wire;
 
 const ROUNDS: usize = 5;
 
@@ -33,24 +35,28 @@ fn nanoseconds(time: Duration, elements: usize) -> f64 {
 }
 
 fn main() {
-    // `vyre-bench profile NAME` runs nothing but the bulk evaluator on one kernel, for a profiler to look at.
+    // `vyre-bench profile NAME` runs one thing many times, for a profiler to look at: the bulk evaluator on a kernel, or the decoder.
     let args: Vec<String> = std::env::args().skip(1).collect();
     if let [command, name] = args.as_slice()
         && command == "profile"
     {
         return profile(name);
     }
-    evaluators();
-    checked_against_plain();
-    xor_against_native();
-    programs();
+    // `vyre-bench NAME …` measures these alone.
+    let parts: [(&str, fn()); 4] =
+        [("bulk", evaluators), ("checked", checked_against_plain), ("xor", xor_against_native), ("programs", programs)];
+    for (name, part) in parts {
+        if args.is_empty() || args.iter().any(|arg| arg == name) {
+            part();
+        }
+    }
 }
 
 fn profile(name: &str) {
-    if name == "wire" {
-        let wire = vyre::wire::to_wire(&workloads(256).pop().expect("there are six").program).expect("it is not deep");
-        for _ in 0..2000 {
-            drop(black_box(vyre::wire::from_wire(black_box(&wire)).expect("it decodes")));
+    for (wanted, program) in [("wire", kernels::hundred()), ("wire-large", kernels::thousands())] {
+        if name == wanted {
+            let wire = vyre::wire::to_wire(&program).expect("it is not deep");
+            (0..(1 << 28) / wire.len()).for_each(|_| drop(black_box(from_wire(black_box(&wire)).expect("it decodes"))));
         }
     }
     for Workload { program, inputs, config, elements, .. } in workloads(1 << 16).into_iter().filter(|work| work.name == name) {
@@ -147,28 +153,45 @@ fn xor_against_native() {
 
 /// Programs as data: the wire form and the fingerprint.
 fn programs() {
-    // A program of about a hundred statements and expressions.
-    let hundred = workloads(256).pop().expect("there are six").program;
-    let parts = hundred.parts().clone();
-    let count = hundred.walk().count();
-    let many = 1000;
-    let wire = vyre::wire::to_wire(&hundred).expect("it is not deep");
-    let [fingerprint, decode] = interleaved([
-        &mut || {
-            for _ in 0..many {
-                black_box(vyre::ir::Program::from_parts(parts.clone()).fingerprint());
-            }
-        },
-        &mut || {
-            for _ in 0..many {
-                drop(black_box(vyre::wire::from_wire(&wire).expect("it decodes")));
-            }
-        },
-    ]);
+    let small = kernels::hundred();
+    let mut fingerprint = Duration::MAX;
+    for _ in 0..20 * ROUNDS {
+        let program = Program::from_parts(small.parts().clone());
+        let start = Instant::now();
+        black_box(program.fingerprint());
+        fingerprint = fingerprint.min(start.elapsed());
+    }
     println!(
-        "\nfirst fingerprint of a program of {count} nodes: {:.2} us with a clone of it (goal <= 10)",
-        nanoseconds(fingerprint, many) / 1000.0
+        "\nfirst fingerprint of a program of {} nodes: {:.2} us (goal <= 10)",
+        small.walk().count(),
+        nanoseconds(fingerprint, 1000)
     );
-    let rate = wire.len() as f64 * many as f64 / decode.as_secs_f64() / 1e6;
-    println!("wire decode: {rate:.0} MB/s on a file of {} bytes (goal >= 100)", wire.len());
+    for program in [workloads(256).pop().expect("there are six").program, small, kernels::thousands()] {
+        let wire = vyre::wire::to_wire(&program).expect("it is not deep");
+        // Many short rounds: what else the machine does spoils some of them and not all.
+        let many = (1 << 18) / wire.len();
+        let (mut decode, mut both, mut checksum) = (Duration::MAX, Duration::MAX, Duration::MAX);
+        for _ in 0..20 * ROUNDS {
+            let (mut decoding, start) = (Duration::ZERO, Instant::now());
+            for _ in 0..many {
+                let start = Instant::now();
+                let program = from_wire(black_box(&wire)).expect("it decodes");
+                decoding += start.elapsed();
+                drop(black_box(program));
+            }
+            (decode, both) = (decode.min(decoding), both.min(start.elapsed()));
+            let start = Instant::now();
+            (0..many).for_each(|_| _ = black_box(vyre::wire::checksum(black_box(&wire))));
+            checksum = checksum.min(start.elapsed());
+        }
+        let rate = |time: Duration| (wire.len() * many) as f64 / time.as_secs_f64() / 1e6;
+        println!(
+            "wire decode of {} nodes in {} bytes: {:.0} MB/s (goal >= 100); {:.0} with the drop, the checksum alone {:.0}",
+            program.walk().count(),
+            wire.len(),
+            rate(decode),
+            rate(both),
+            rate(checksum)
+        );
+    }
 }

@@ -99,6 +99,39 @@ fn huge_lengths_are_refused_before_anything_is_reserved() {
     }
 }
 
+/// Bodies in bodies that each claim all that follows.
+#[test]
+fn what_lengths_claim_is_not_reserved() {
+    for size in [1 << 10, 1 << 20] {
+        let mut body = vec![1];
+        for _ in 0..200 {
+            body.push(0x0D);
+            leb128(size - body.len() - 4, &mut body);
+        }
+        body.resize(size, 0xEE);
+        let original = to_wire(&Program::default()).expect("a valid program");
+        // Up to the number of the section that has the body.
+        let at = original.windows(5).rposition(|bytes| bytes[0] == 4 && bytes[2..] == [0; 3]).expect("it has a body");
+        let mut bytes = original[..=at].to_vec();
+        bytes.extend_from_slice(&(body.len() as u32).to_le_bytes());
+        bytes.extend_from_slice(&body);
+        bytes.extend_from_slice(&[0; 32]);
+        reseal(&mut bytes);
+        let mut refused = None;
+        let allocated = allocation_counter::measure(|| refused = from_wire(&bytes).err());
+        assert_eq!(refused.map(|error| error.code), Some(ErrorCode::E0605));
+        assert!(allocated.bytes_max < 1 << 20, "{} bytes for {size}", allocated.bytes_max);
+    }
+}
+
+fn leb128(mut value: usize, out: &mut Vec<u8>) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
 #[test]
 fn other_versions_are_refused_by_name() {
     let mut bytes = to_wire(&Program::default()).expect("a valid program");

@@ -76,27 +76,28 @@ pub enum Expr {
 }
 
 /// An expression below another: a box whose drop does not recurse, so that any depth is safe.
-pub struct Child(Box<Expr>);
+///
+/// The box is missing only while it is being dropped.
+pub struct Child(Option<Box<Expr>>);
+
+const PRESENT: &str = "an expression that is not being dropped has its children";
 
 impl Child {
     /// The expression itself.
     #[must_use]
     pub fn into_inner(mut self) -> Expr {
-        self.take()
+        *self.take().expect(PRESENT)
     }
 
-    pub(super) fn take(&mut self) -> Expr {
-        std::mem::replace(&mut *self.0, Expr::Lit(Literal::Bool(false)))
-    }
-
-    pub(super) fn is_leaf(&self) -> bool {
-        self.0.is_leaf()
+    /// The box, to be dropped.
+    pub(super) fn take(&mut self) -> Option<Box<Expr>> {
+        self.0.take()
     }
 }
 
 impl From<Expr> for Child {
     fn from(expr: Expr) -> Self {
-        Child(Box::new(expr))
+        Child(Some(Box::new(expr)))
     }
 }
 
@@ -104,19 +105,21 @@ impl Deref for Child {
     type Target = Expr;
 
     fn deref(&self) -> &Expr {
-        &self.0
+        self.0.as_deref().expect(PRESENT)
     }
 }
 
 impl std::ops::DerefMut for Child {
     fn deref_mut(&mut self) -> &mut Expr {
-        &mut self.0
+        self.0.as_deref_mut().expect(PRESENT)
     }
 }
 
 impl Drop for Child {
     fn drop(&mut self) {
-        tree::drop_expr(self);
+        if let Some(expr) = self.take() {
+            tree::drop_expr(expr);
+        }
     }
 }
 
@@ -157,7 +160,17 @@ impl Expr {
     /// Whether nothing is below this expression.
     #[must_use]
     pub fn is_leaf(&self) -> bool {
-        self.children().next().is_none()
+        match self {
+            Expr::Lit(_) | Expr::Var(_) | Expr::Builtin(_) | Expr::Len(_) => true,
+            Expr::Load { .. }
+            | Expr::Unary { .. }
+            | Expr::Binary { .. }
+            | Expr::Ternary { .. }
+            | Expr::Cast { .. }
+            | Expr::Bitcast { .. }
+            | Expr::Extract { .. } => false,
+            Expr::Vector { components } => components.is_empty(),
+        }
     }
 
     /// The expressions right below this one, in source order.

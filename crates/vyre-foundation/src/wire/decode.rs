@@ -4,8 +4,8 @@
 //! differently is refused: decoding and encoding again gives the same bytes.
 
 use crate::ir::{
-    Access, AtomicOp, BinaryOp, Body, BufferDecl, Builtin, Child, ConstDecl, DataType, Element, Expr, FloatMode, Literal, Name,
-    Node, Parts, Scalar, Size, SubgroupOp, TernaryOp, UnaryOp,
+    Access, AtomicOp, BinaryOp, Body, BufferDecl, Builtin, ConstDecl, DataType, Element, Expr, FloatMode, Literal, Name, Node,
+    Parts, Scalar, Size, SubgroupOp, TernaryOp, UnaryOp,
 };
 use crate::memory_model::MemoryOrdering;
 use crate::specialize::SpecValue;
@@ -18,29 +18,29 @@ type Result<T> = std::result::Result<T, Box<WireError>>;
 
 /// The parts in `bytes`, which begin at `offset` of the file.
 pub(super) fn decode_parts(bytes: &[u8], offset: usize) -> Result<Parts> {
-    let mut input = Decoder { bytes, offset, at: 0, names: Vec::new() };
-    let mut attributes = input.section(Section::Attributes)?;
-    let floats = match attributes.byte()? {
+    let mut input = Decoder { bytes, offset, at: 0, end: bytes.len(), names: Names::default() };
+    input.section(Section::Attributes)?;
+    let floats = match input.byte()? {
         0 => FloatMode::Ieee,
         1 => FloatMode::Canonical,
-        other => return Err(attributes.malformed(format!("float mode {other}"))),
+        other => return Err(input.malformed(format!("float mode {other}"))),
     };
-    let subgroup = attributes.one_more()?;
-    let workgroup = [attributes.size()?, attributes.size()?, attributes.size()?];
-    attributes.finish()?;
+    let subgroup = input.one_more()?;
+    let workgroup = [input.size()?, input.size()?, input.size()?];
+    input.finish()?;
 
-    let mut section = input.section(Section::Consts)?;
-    let consts = section.list(|input| Ok(ConstDecl { name: input.name()?, default: input.spec_value()? }))?;
-    section.finish()?;
+    input.section(Section::Consts)?;
+    let consts = input.list(|input| Ok(ConstDecl { name: input.name()?, default: input.spec_value()? }))?;
+    input.finish()?;
 
-    let mut section = input.section(Section::Buffers)?;
-    let buffers = section.list(Decoder::buffer)?;
-    section.finish()?;
+    input.section(Section::Buffers)?;
+    let buffers = input.list(Decoder::buffer)?;
+    input.finish()?;
 
-    let mut section = input.section(Section::Body)?;
-    let count = section.length()?;
-    let body = section.nodes(count, 1)?;
-    section.finish()?;
+    input.section(Section::Body)?;
+    let count = input.length()?;
+    let body = input.nodes(count, 1)?;
+    input.finish()?;
     input.finish()?;
     Ok(Parts { buffers, consts, workgroup, floats, subgroup, body })
 }
@@ -50,12 +50,31 @@ struct Decoder<'a> {
     /// Where `bytes` begin in the file.
     offset: usize,
     at: usize,
-    /// Names seen lately: most are used many times, and sharing them is cheaper than making them.
-    names: Vec<Name>,
+    /// Where the section ends, and between sections the bytes.
+    end: usize,
+    names: Names,
 }
 
-/// How many names are remembered; few enough to be searched one by one.
-const REMEMBERED: usize = 16;
+/// Long names seen lately: most are used many times, and sharing them is cheaper than making them. Each has one place where it
+/// can be, which it takes from any other.
+#[derive(Default)]
+struct Names(Vec<Option<Name>>);
+
+impl Names {
+    /// The place for a name with these bytes; `size` is that of the file.
+    fn place(&mut self, bytes: &[u8], size: usize) -> &mut Option<Name> {
+        if self.0.is_empty() {
+            self.0.resize((size / 32).next_power_of_two().clamp(16, 1024), None);
+        }
+        let hash = bytes.iter().fold(bytes.len() as u32, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x9E37_79B1));
+        let places = self.0.len();
+        &mut self.0[(hash >> 16) as usize & (places - 1)]
+    }
+}
+
+/// How many items a length alone reserves memory for: a body that claims more than it has ends in an error, and no more than
+/// [`MAX_NESTING`] of them are open at a time.
+const RESERVED: usize = 16;
 
 impl<'a> Decoder<'a> {
     #[cold]
@@ -71,58 +90,76 @@ impl<'a> Decoder<'a> {
     }
 
     fn left(&self) -> usize {
-        self.bytes.len() - self.at
+        self.end - self.at
     }
 
     fn take(&mut self, count: usize) -> Result<&'a [u8]> {
-        let Some(taken) = self.bytes[self.at..].get(..count) else {
+        if count > self.left() {
             return Err(self.error(ErrorCode::E0603, format!("{count} bytes are needed here and {} are left", self.left())));
-        };
+        }
+        let start = self.at;
         self.at += count;
-        Ok(taken)
+        Ok(&self.bytes[start..self.at])
     }
 
     fn byte(&mut self) -> Result<u8> {
         Ok(self.take(1)?[0])
     }
 
-    fn section(&mut self, section: Section) -> Result<Decoder<'a>> {
+    /// Goes into a section, up to [`Decoder::finish`].
+    fn section(&mut self, section: Section) -> Result<()> {
         let found = self.byte()?;
         if found != section as u8 {
             return Err(self.malformed(format!("section {found} here; the {section:?} section is expected")));
         }
         let length = u32::from_le_bytes(self.take(4)?.try_into().expect("four bytes")) as usize;
-        let offset = self.offset + self.at;
-        Ok(Decoder { bytes: self.take(length)?, offset, at: 0, names: Vec::new() })
+        let start = self.at;
+        self.take(length)?;
+        (self.at, self.end) = (start, self.at);
+        Ok(())
     }
 
-    /// Everything must have been read.
-    fn finish(&self) -> Result<()> {
+    /// Everything must have been read, of a section or of all bytes.
+    fn finish(&mut self) -> Result<()> {
         match self.left() {
-            0 => Ok(()),
-            left => Err(self.error(ErrorCode::E0606, format!("{left} bytes are left over"))),
+            0 => self.end = self.bytes.len(),
+            left => return Err(self.error(ErrorCode::E0606, format!("{left} bytes are left over"))),
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn number(&mut self) -> Result<u64> {
+        match self.bytes[self.at..self.end].first() {
+            Some(byte) if *byte < 0x80 => {
+                self.at += 1;
+                Ok(u64::from(*byte))
+            }
+            _ => self.long_number(),
         }
     }
 
-    fn number(&mut self) -> Result<u64> {
-        let start = self.at;
+    fn long_number(&mut self) -> Result<u64> {
+        let rest = &self.bytes[self.at..self.end];
         let mut value = 0u64;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
+        for (byte, shift) in rest.iter().zip((0..64).step_by(7)) {
             let part = u64::from(byte & 0x7F);
             if part << shift >> shift != part {
                 break;
             }
             value |= part << shift;
             if byte & 0x80 == 0 {
-                if byte == 0 && shift > 0 {
-                    self.at = start;
+                if *byte == 0 && shift > 0 {
                     return Err(self.error(ErrorCode::E0606, "a number is longer than it has to be".into()));
                 }
+                self.at += shift / 7 + 1;
                 return Ok(value);
             }
         }
-        self.at = start;
+        if rest.len() < 10 && rest.iter().all(|byte| byte & 0x80 != 0) {
+            self.at = self.end;
+            self.byte()?;
+        }
         Err(self.error(ErrorCode::E0605, "a number does not fit 64 bits".into()))
     }
 
@@ -160,8 +197,7 @@ impl<'a> Decoder<'a> {
 
     fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
         let length = self.length()?;
-        // Grows as items are read: a length alone reserves nothing.
-        let mut items = Vec::new();
+        let mut items = Vec::with_capacity(length.min(RESERVED));
         for _ in 0..length {
             items.push(item(self)?);
         }
@@ -171,18 +207,22 @@ impl<'a> Decoder<'a> {
     fn text(&mut self, length: usize) -> Result<Name> {
         let start = self.at;
         let bytes = self.take(length)?;
-        if let Some(name) = self.names.iter().find(|name| name.as_bytes() == bytes) {
+        if let Some(name) = Name::short_ascii(bytes) {
+            return Ok(name);
+        }
+        let known = self.names.place(bytes, self.bytes.len());
+        if let Some(name) = known
+            && name.as_bytes() == bytes
+        {
             return Ok(name.clone());
         }
-        let name = std::str::from_utf8(bytes).map(Name::from).map_err(|error| {
-            self.at = start + error.valid_up_to();
-            self.error(ErrorCode::E0605, "a name is not UTF-8".into())
-        })?;
-        if self.names.len() == REMEMBERED {
-            self.names.remove(0);
+        match std::str::from_utf8(bytes) {
+            Ok(text) => Ok(known.insert(text.into()).clone()),
+            Err(error) => {
+                self.at = start + error.valid_up_to();
+                Err(self.error(ErrorCode::E0605, "a name is not UTF-8".into()))
+            }
         }
-        self.names.push(name.clone());
-        Ok(name)
     }
 
     fn name(&mut self) -> Result<Name> {
@@ -229,7 +269,7 @@ impl<'a> Decoder<'a> {
     }
 
     fn spec_value(&mut self) -> Result<SpecValue> {
-        if self.bytes.get(self.at) == Some(&0xFF) {
+        if self.bytes[self.at..self.end].first() == Some(&0xFF) {
             self.at += 1;
             return Ok(SpecValue::DType(self.data_type(0)?));
         }
@@ -289,7 +329,7 @@ impl<'a> Decoder<'a> {
             1 => Element::Const(self.name()?),
             other => return Err(self.malformed(format!("kind of element {other}"))),
         };
-        let count = if self.bytes.get(self.at) == Some(&0xFF) {
+        let count = if self.bytes[self.at..self.end].first() == Some(&0xFF) {
             self.at += 1;
             None
         } else {
@@ -307,7 +347,7 @@ impl<'a> Decoder<'a> {
     }
 
     fn nodes(&mut self, count: usize, depth: u32) -> Result<Body> {
-        let mut nodes = Vec::new();
+        let mut nodes = Vec::with_capacity(count.min(RESERVED));
         for _ in 0..count {
             nodes.push(self.node(depth)?);
         }
@@ -382,58 +422,54 @@ impl<'a> Decoder<'a> {
         from_tag(tag).ok_or_else(|| self.malformed(format!("{what} {tag:#04x}")))
     }
 
-    fn exprs(&mut self, count: usize, depth: u32) -> Result<Vec<Expr>> {
-        let mut exprs = Vec::new();
+    fn exprs<T: From<Expr>>(&mut self, count: usize, depth: u32) -> Result<Vec<T>> {
+        let mut exprs = Vec::with_capacity(count.min(RESERVED));
         for _ in 0..count {
             exprs.push(self.expr(depth)?);
         }
         Ok(exprs)
     }
 
-    fn child(&mut self, depth: u32) -> Result<Child> {
-        Ok(self.expr(depth)?.into())
-    }
-
-    fn expr(&mut self, depth: u32) -> Result<Expr> {
+    /// An expression or, without moving it there, what holds one.
+    fn expr<T: From<Expr>>(&mut self, depth: u32) -> Result<T> {
         self.nested(depth)?;
         let below = depth + 1;
         Ok(match self.byte()? {
-            0x01 => Expr::Lit(self.literal()?),
-            0x02 => Expr::Var(self.name()?),
-            0x03 => Expr::Builtin(self.op(Builtin::from_tag, "builtin")?),
-            0x04 => Expr::Len(self.name()?),
+            0x01 => Expr::Lit(self.literal()?).into(),
+            0x02 => Expr::Var(self.name()?).into(),
+            0x03 => Expr::Builtin(self.op(Builtin::from_tag, "builtin")?).into(),
+            0x04 => Expr::Len(self.name()?).into(),
             0x05 => {
                 let buffer = self.name()?;
-                Expr::Load { buffer, index: self.child(below)? }
+                Expr::Load { buffer, index: self.expr(below)? }.into()
             }
             0x06 => {
                 let op = self.op(UnaryOp::from_tag, "unary op")?;
-                Expr::Unary { op, operand: self.child(below)? }
+                Expr::Unary { op, operand: self.expr(below)? }.into()
             }
             0x07 => {
                 let op = self.op(BinaryOp::from_tag, "binary op")?;
-                Expr::Binary { op, left: self.child(below)?, right: self.child(below)? }
+                Expr::Binary { op, left: self.expr(below)?, right: self.expr(below)? }.into()
             }
             0x08 => {
                 let op = self.op(TernaryOp::from_tag, "ternary op")?;
-                Expr::Ternary { op, operands: [self.child(below)?, self.child(below)?, self.child(below)?] }
+                Expr::Ternary { op, operands: [self.expr(below)?, self.expr(below)?, self.expr(below)?] }.into()
             }
             0x09 => {
                 let to = self.scalar()?;
-                Expr::Cast { to, value: self.child(below)? }
+                Expr::Cast { to, value: self.expr(below)? }.into()
             }
             0x0A => {
                 let to = self.scalar()?;
-                Expr::Bitcast { to, value: self.child(below)? }
+                Expr::Bitcast { to, value: self.expr(below)? }.into()
             }
             0x0B => {
                 let count = self.length()?;
-                let components = self.exprs(count, below)?.into_iter().map(Child::from).collect();
-                Expr::Vector { components }
+                Expr::Vector { components: self.exprs(count, below)? }.into()
             }
             0x0C => {
                 let component = self.byte()?;
-                Expr::Extract { component, vector: self.child(below)? }
+                Expr::Extract { component, vector: self.expr(below)? }.into()
             }
             other => return Err(self.malformed(format!("expression {other:#04x}"))),
         })

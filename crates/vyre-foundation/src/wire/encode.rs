@@ -73,7 +73,7 @@ impl Encoder {
     }
 
     fn name(&mut self, name: &Name) {
-        self.length(name.len());
+        self.length(name.as_bytes().len());
         self.0.extend_from_slice(name.as_bytes());
     }
 
@@ -82,7 +82,7 @@ impl Encoder {
         match name {
             None => self.number(0),
             Some(name) => {
-                self.length(name.len() + 1);
+                self.length(name.as_bytes().len() + 1);
                 self.0.extend_from_slice(name.as_bytes());
             }
         }
