@@ -7,10 +7,11 @@
 use crate::error::RunError;
 use crate::group::Group;
 use crate::invocation::{FuelExhausted, Status};
+use crate::meaning::Moment;
 use crate::observe::Observer;
 use crate::plain::Options;
 use crate::schedule::{Schedule, Turns};
-use crate::subgroup::{self, Lane};
+use crate::subgroup::Lane;
 use std::ops::Range;
 use vyre_foundation::ir::{Access, Place, Program};
 use vyre_foundation::kernel::{BufferId, Kernel, StmtKind};
@@ -167,19 +168,24 @@ impl<'a, 'k, O: Observer> Dispatch<'a, 'k, O> {
 
     fn run_turns(&mut self, schedule: &Schedule) -> Result<(), FuelExhausted> {
         let shape = &self.prepared.shape;
-        let numbers = schedule.groups(shape.groups());
+        let count = shape.groups();
+        let numbers = schedule.groups(count);
         let mut turns = schedule.turns(shape.group_invocations());
         if !self.prepared.kernel.uses.grid_sync {
             let mut group = Group::new(self.prepared.kernel, shape, 0);
             for number in numbers {
+                if !self.observer.runs_group(number, count) {
+                    continue;
+                }
                 self.start_group(&mut group, number);
                 self.run_until_grid_sync(&mut group, &mut turns)?;
                 self.collect_traps(&group);
             }
             return Ok(());
         }
+        let numbers: Vec<u32> = numbers.filter(|n| self.observer.runs_group(*n, count)).collect();
         let mut groups = Vec::new();
-        self.start_groups(&mut groups, numbers)?;
+        self.start_groups(&mut groups, numbers.into_iter())?;
         loop {
             for group in &mut groups {
                 self.run_until_grid_sync(group, &mut turns)?;
@@ -211,6 +217,9 @@ impl<'a, 'k, O: Observer> Dispatch<'a, 'k, O> {
     }
 
     fn start_group(&mut self, group: &mut Group<'k>, number: u32) {
+        if self.observer.clears_memory(Moment::GroupStarts) {
+            group.clear_memory();
+        }
         group.start(self.prepared.kernel, &self.prepared.shape, number);
         self.observer.group_starts(group.slot);
     }
@@ -265,7 +274,9 @@ impl<'a, 'k, O: Observer> Dispatch<'a, 'k, O> {
     pub fn grid_sync(&mut self, groups: &mut [Group<'k>]) {
         self.observer.grid_sync();
         for group in groups {
-            group.clear_memory();
+            if self.observer.clears_memory(Moment::GridSync) {
+                group.clear_memory();
+            }
             group.release(Status::AtGridSync);
             if group.any(Status::Ready) {
                 self.observer.group_starts(group.slot);
@@ -304,7 +315,7 @@ impl<'a, 'k, O: Observer> Dispatch<'a, 'k, O> {
         for (n, lane) in lanes.iter_mut().enumerate() {
             if brought[n].is_some() {
                 if let Some(var) = var {
-                    lane.vars[var.index()] = subgroup::result(op, ty, kernel.floats, &brought, n).into();
+                    lane.vars[var.index()] = self.observer.subgroup(op, ty, kernel.floats, &brought, n).into();
                 }
                 lane.status = Status::Ready;
             }
@@ -315,8 +326,7 @@ impl<'a, 'k, O: Observer> Dispatch<'a, 'k, O> {
         for invocation in &group.invocations {
             if let Some((tag, place)) = invocation.trap {
                 let id = invocation.global(&self.prepared.shape);
-                let before = |a: [u32; 3], b: [u32; 3]| [a[2], a[1], a[0]] < [b[2], b[1], b[0]];
-                if self.trap.is_none_or(|(smallest, _, _)| before(id, smallest)) {
+                if self.trap.is_none_or(|(other, _, _)| self.observer.reports_before(id, other)) {
                     self.trap = Some((id, tag, place));
                 }
             }

@@ -28,10 +28,9 @@ impl<'k> Group<'k> {
         Group { invocations, memory: memory.collect(), number: 0, slot }
     }
 
-    /// Becomes the n-th workgroup of the grid, at the start of the program.
+    /// Becomes the n-th workgroup of the grid, at the start of the program; its memory is left as it is.
     pub fn start(&mut self, kernel: &'k Kernel, shape: &Shape, number: u32) {
         self.number = number;
-        self.clear_memory();
         for (invocation, n) in self.invocations.iter_mut().zip(0..) {
             invocation.start(kernel, position(n, shape.workgroup_size), position(number, shape.grid));
         }

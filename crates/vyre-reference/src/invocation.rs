@@ -110,11 +110,11 @@ impl<'k> Invocation<'k> {
             StmtKind::Store(buffer, index, value) => {
                 let (index, value) = (eval.scalar(*index) as u32, eval.value(*value));
                 let access = Access { place: stmt.place, buffer: *buffer, element: index };
-                if index < shape.lengths[buffer.index()] {
+                if let Some(index) = observer.element(index, shape.lengths[buffer.index()]) {
                     let element = &kernel.buffer(*buffer).element;
                     let held = || vyre_scalar::memory::load(element, kernel.floats, memory.bytes(*buffer), index);
                     observer.store(access, || held() == value);
-                    vyre_scalar::memory::store(element, kernel.floats, memory.bytes_mut(*buffer), index, value);
+                    observer.store_bytes(element, kernel.floats, memory.bytes_mut(*buffer), index, value);
                 } else {
                     observer.out_of_bounds(access, How::Store);
                 }
@@ -127,22 +127,23 @@ impl<'k> Invocation<'k> {
                 }
                 let element = &kernel.buffer(*buffer).element;
                 let access = Access { place: stmt.place, buffer: *buffer, element: index };
-                let mut old = 0;
-                if index < shape.lengths[buffer.index()]
+                let mut given = 0;
+                if let Some(index) = observer.element(index, shape.lengths[buffer.index()])
                     && let ValueType::Scalar(ty) = kernel.buffer(*buffer).value
                 {
                     let bytes = memory.bytes_mut(*buffer);
-                    old = vyre_scalar::memory::load(element, kernel.floats, bytes, index).scalar();
-                    let new = vyre_scalar::atomic(*op, ty, old, &values[..operands.len()]);
+                    let old = observer.load_bytes(element, kernel.floats, bytes, index).scalar();
+                    let new = observer.change(*op, ty, old, &values[..operands.len()]);
+                    given = observer.atomic_result(old, new);
                     observer.atomic(access, AtomicAccess { op: *op, result: *result, old, new: new.unwrap_or(old) });
                     if let Some(new) = new {
-                        vyre_scalar::memory::store(element, kernel.floats, bytes, index, new.into());
+                        observer.store_bytes(element, kernel.floats, bytes, index, new.into());
                     }
                 } else {
                     observer.out_of_bounds(access, observe::how(*op));
                 }
                 if let Some(var) = result {
-                    self.vars[var.index()] = old.into();
+                    self.vars[var.index()] = given.into();
                 }
             }
             StmtKind::Subgroup { .. } => self.status = Status::AtSubgroup(stmt.place),
@@ -152,16 +153,14 @@ impl<'k> Invocation<'k> {
             }
             StmtKind::Loop(var, from, to, body) => {
                 let (from, to) = (eval.scalar(*from) as u32, eval.scalar(*to) as u32);
+                let to = observer.loop_end(from, to);
                 if from < to {
                     self.vars[var.index()] = u64::from(from).into();
                     self.frames.push(Frame { body, next: 0, counter: Some((*var, to)) });
                 }
             }
-            StmtKind::Break => {
-                while let Some(frame) = self.frames.pop()
-                    && frame.counter.is_none()
-                {}
-            }
+            StmtKind::Break => self.leave_loop(),
+            StmtKind::Continue if !observer.continues() => self.leave_loop(),
             StmtKind::Continue => {
                 while let Some(frame) = self.frames.last_mut() {
                     frame.next = frame.body.len();
@@ -172,7 +171,8 @@ impl<'k> Invocation<'k> {
                 }
             }
             StmtKind::Return => self.status = Status::Retired,
-            StmtKind::Barrier => self.status = Status::AtBarrier,
+            StmtKind::Barrier if observer.waits_at_barriers() => self.status = Status::AtBarrier,
+            StmtKind::Barrier => {}
             StmtKind::GridSync => self.status = Status::AtGridSync,
             StmtKind::Trap(tag) => {
                 self.trap = Some((*tag, stmt.place));
@@ -180,6 +180,12 @@ impl<'k> Invocation<'k> {
             }
             StmtKind::Scope(body) => self.frames.push(Frame { body, next: 0, counter: None }),
         }
+    }
+
+    fn leave_loop(&mut self) {
+        while let Some(frame) = self.frames.pop()
+            && frame.counter.is_none()
+        {}
     }
 
     /// The end of a body: the next round of a loop, or back to the body around it.
@@ -264,16 +270,29 @@ impl<O: Observer> Eval<'_, '_, '_, O> {
             ExprKind::Lit(bits) => *bits,
             ExprKind::Var(var) => self.invocation.vars[var.index()].scalar(),
             ExprKind::Builtin(builtin) => u64::from(self.builtin(*builtin)),
-            ExprKind::Len(buffer) => u64::from(self.shape.lengths[buffer.index()]),
+            ExprKind::Len(buffer) => u64::from(self.observer.length(self.shape.lengths[buffer.index()])),
             ExprKind::Load(buffer, index) => self.load(expr.place, *buffer, *index).scalar(),
-            ExprKind::Unary(op, ty, a) => vyre_scalar::unary(*op, *ty, mode, self.scalar(*a)),
-            ExprKind::Binary(op, ty, a, b) => vyre_scalar::binary(*op, *ty, mode, self.scalar(*a), self.scalar(*b)),
-            ExprKind::Ternary(op, ty, [a, b, c]) => {
-                vyre_scalar::ternary(*op, *ty, mode, self.scalar(*a), self.scalar(*b), self.scalar(*c))
+            ExprKind::Unary(op, ty, a) => {
+                let a = self.scalar(*a);
+                self.observer.unary(*op, *ty, mode, a)
             }
-            ExprKind::Cast(from, to, a) => vyre_scalar::cast(*from, *to, mode, self.scalar(*a)),
-            ExprKind::Bitcast(from, to, a) => vyre_scalar::bitcast(*from, *to, mode, self.scalar(*a)),
-            ExprKind::Extract(vector, component) => self.value(*vector).0[usize::from(*component)],
+            ExprKind::Binary(op, ty, a, b) => {
+                let (a, b) = (self.scalar(*a), self.scalar(*b));
+                self.observer.binary(*op, *ty, mode, a, b)
+            }
+            ExprKind::Ternary(op, ty, operands) => {
+                let operands = operands.map(|operand| self.scalar(operand));
+                self.observer.ternary(*op, *ty, mode, operands)
+            }
+            ExprKind::Cast(from, to, a) => {
+                let a = self.scalar(*a);
+                self.observer.cast(*from, *to, mode, a)
+            }
+            ExprKind::Bitcast(from, to, a) => {
+                let a = self.scalar(*a);
+                self.observer.bitcast(*from, *to, mode, a)
+            }
+            ExprKind::Extract(vector, component) => self.value(*vector).0[usize::from(self.observer.component(*component))],
             ExprKind::Vector(_) => self.value(id).scalar(),
         }
     }
@@ -281,20 +300,20 @@ impl<O: Observer> Eval<'_, '_, '_, O> {
     fn load(&mut self, place: Place, buffer: BufferId, index: ExprId) -> Value {
         let index = self.scalar(index) as u32;
         let access = Access { place, buffer, element: index };
-        if index >= self.shape.lengths[buffer.index()] {
+        let Some(index) = self.observer.element(index, self.shape.lengths[buffer.index()]) else {
             self.observer.out_of_bounds(access, How::Load);
             return Value::default();
-        }
+        };
         self.observer.load(access);
         let element = &self.kernel.buffer(buffer).element;
-        vyre_scalar::memory::load(element, self.kernel.floats, self.memory.bytes(buffer), index)
+        self.observer.load_bytes(element, self.kernel.floats, self.memory.bytes(buffer), index)
     }
 
     fn builtin(&self, builtin: Builtin) -> u32 {
         let shape = self.shape;
         let size = |axis: Axis| shape.workgroup_size[axis as usize];
         let groups = |axis: Axis| shape.grid[axis as usize];
-        match builtin {
+        match self.observer.builtin(builtin) {
             Builtin::Invocation(axis) => self.invocation.global(shape)[axis as usize],
             Builtin::Workgroup(axis) => self.invocation.group[axis as usize],
             Builtin::Local(axis) => self.invocation.local[axis as usize],

@@ -1,5 +1,6 @@
 //! Watching what invocations do to memory, without the plain interpreter paying for it.
 
+use crate::meaning::Meaning;
 use vyre_foundation::ir::{AtomicOp, Place};
 use vyre_foundation::kernel::{BufferId, VarId};
 
@@ -38,7 +39,7 @@ pub enum How {
 ///
 /// Workgroups that are alive at the same time have different slots; a slot is used again for another workgroup. Implementations
 /// that do nothing cost nothing.
-pub(crate) trait Observer {
+pub(crate) trait Observer: Meaning {
     /// A workgroup begins, or goes on after a grid barrier: its memory is zero.
     fn group_starts(&mut self, slot: usize);
     /// All invocations of the workgroup go on together.
@@ -59,6 +60,8 @@ pub(crate) trait Observer {
 
 /// Nobody watches.
 pub(crate) struct Unobserved;
+
+impl Meaning for Unobserved {}
 
 impl Observer for Unobserved {
     #[inline(always)]

@@ -22,6 +22,7 @@
 use super::commute::Class;
 use super::finding::{Finding, Kind, Touch};
 use crate::dispatch::{Prepared, Shape};
+use crate::meaning::Meaning;
 use crate::observe::{self, Access, AtomicAccess, How, Observer};
 use crate::schedule::Schedule;
 use std::collections::HashMap;
@@ -525,6 +526,8 @@ impl History {
         }
     }
 }
+
+impl Meaning for Shadow<'_> {}
 
 impl Observer for Shadow<'_> {
     fn group_starts(&mut self, slot: usize) {
