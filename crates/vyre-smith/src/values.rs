@@ -136,6 +136,18 @@ pub(crate) fn literal(dna: &mut Dna<'_>, ty: Scalar) -> Literal {
     Literal::from_bits(ty, scalar(dna, ty))
 }
 
+/// A value at the end of its type's range, or one that ops treat by itself.
+pub(crate) fn extreme(dna: &mut Dna<'_>, ty: Scalar) -> Literal {
+    let bits = match ty {
+        Scalar::Bool => dna.pick(&[0, 1]),
+        Scalar::U32 | Scalar::I32 => dna.pick(&[0, 1, 0x7FFF_FFFF, 0x8000_0000, 0xFFFF_FFFF]),
+        Scalar::U64 | Scalar::I64 => dna.pick(&[0, 1, u64::MAX >> 1, 1 << 63, u64::MAX]),
+        Scalar::F32 => u64::from(dna.pick(&[0.0f32, -0.0, 1.0, f32::INFINITY, f32::NAN, f32::MIN_POSITIVE]).to_bits()),
+        Scalar::F64 => dna.pick(&[0.0f64, -0.0, 1.0, f64::INFINITY, f64::NAN, f64::MIN_POSITIVE]).to_bits(),
+    };
+    Literal::from_bits(ty, bits)
+}
+
 /// The bytes of so many elements: interesting values for types that kernels compute on, patterns and noise for the narrower ones,
 /// every bit pattern of which is a value.
 pub(crate) fn bytes(dna: &mut Dna<'_>, element: &DataType, count: u32) -> Vec<u8> {

@@ -168,7 +168,7 @@ impl Config {
                 config.workgroup_memory = true;
             }
             Preset::Atomics => *w = Weights { atomic: 24, barrier: 8, exchange: 12, ..*w },
-            Preset::Subgroups => *w = Weights { subgroup: 30, ..*w },
+            Preset::Subgroups => *w = Weights { subgroup: 30, return_: 5, ..*w },
             Preset::Packed => config.packed = 90,
             Preset::Gridsync => *w = Weights { grid_sync: 12, exchange: 20, ..*w },
             Preset::HostileIndices => config.hostile = 70,

@@ -4,6 +4,7 @@
 //! uniform leaves only.
 
 use super::Generator;
+use crate::values;
 use std::sync::OnceLock;
 use vyre_foundation::ir::{Access, BinaryOp, Builtin, Expr, Scalar, TernaryOp, UnaryOp, ValueType};
 use vyre_spec::{OpInfo, Operand};
@@ -86,8 +87,11 @@ impl Generator<'_> {
         let expr = match production {
             Production::Unary(op, over) if self.allows(over, op.info()) => Expr::unary(op, self.expr(over, depth, uniform)),
             Production::Binary(op, over) if self.allows(over, op.info()) => {
-                let left = self.expr(over, depth, uniform);
+                // The corners of an op are where both of its operands are.
+                let corner = self.dna.chance(10);
+                let left = if corner { Expr::Lit(values::extreme(&mut self.dna, over)) } else { self.expr(over, depth, uniform) };
                 let right = match op.info().operands[1] {
+                    Operand::T if self.dna.chance(if corner { 60 } else { 5 }) => Expr::Lit(values::extreme(&mut self.dna, over)),
                     Operand::T => self.expr(over, depth, uniform),
                     Operand::Fixed(scalar) => self.expr(scalar, depth.min(1), uniform),
                 };
@@ -137,7 +141,7 @@ impl Generator<'_> {
     fn leaf(&mut self, ty: Scalar, depth: u32, uniform: bool) -> Expr {
         let kind = self.dna.below(16);
         match kind {
-            0..=2 => Expr::Lit(crate::values::literal(&mut self.dna, ty)),
+            0..=2 => Expr::Lit(values::literal(&mut self.dna, ty)),
             3 | 4 if ty == Scalar::U32 => self.id(uniform),
             5 if ty == Scalar::U32 => {
                 let b = self.dna.below(self.buffers.len() as u32) as usize;
@@ -151,7 +155,7 @@ impl Generator<'_> {
                     None => self.variable_or_literal(ty, depth, uniform),
                 }
             }
-            10 | 11 if self.config.vectors && matches!(ty, Scalar::U32 | Scalar::I32 | Scalar::F32) => {
+            10..=12 if self.config.vectors && matches!(ty, Scalar::U32 | Scalar::I32 | Scalar::F32) => {
                 let count = self.vector_length(ty);
                 let component = self.dna.below(u32::from(count)) as u8;
                 Expr::extract(self.vector(ty, count, depth.min(1), uniform), component)
@@ -184,7 +188,7 @@ impl Generator<'_> {
                 Expr::cast(ty, self.id(uniform))
             }
             Scalar::Bool | Scalar::U32 | Scalar::I32 | Scalar::U64 | Scalar::I64 | Scalar::F32 | Scalar::F64 => {
-                Expr::Lit(crate::values::literal(&mut self.dna, ty))
+                Expr::Lit(values::literal(&mut self.dna, ty))
             }
         }
     }

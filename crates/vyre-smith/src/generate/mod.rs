@@ -335,7 +335,7 @@ impl Generator<'_> {
                 return element;
             }
         }
-        if self.config.vectors && self.dna.chance(25) {
+        if self.config.vectors && self.dna.chance(40) {
             let part = self.dna.pick(&[Scalar::U32, Scalar::I32, Scalar::F32]);
             if self.config.has(part) {
                 return DataType::vector(part, 2 + self.dna.below(3) as u8);
