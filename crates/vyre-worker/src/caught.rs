@@ -36,9 +36,32 @@ pub fn caught<T>(run: impl FnOnce() -> T) -> Result<T, String> {
     result.map_err(|_| SAID.take().unwrap_or_else(|| "a panic that says nothing".into()))
 }
 
-/// Runs one case; a panic of the subject is a failure. After one, the subject is not to be used again.
-pub fn run_caught(subject: &mut dyn Subject, case: &Case) -> Result<Outputs, Failure> {
-    caught(|| subject.run(case)).unwrap_or_else(|message| Err(Failure::Panicked(message)))
+/// A subject whose panics are failures. After one it is made anew, since what panicked may be half changed.
+pub struct Contained<F> {
+    name: String,
+    subject: Box<dyn Subject>,
+    make: F,
+}
+
+impl<F: FnMut() -> Box<dyn Subject> + Send> Contained<F> {
+    /// The subject that `make` gives.
+    pub fn new(mut make: F) -> Self {
+        let subject = make();
+        Contained { name: subject.name().to_string(), subject, make }
+    }
+}
+
+impl<F: FnMut() -> Box<dyn Subject> + Send> Subject for Contained<F> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn run(&mut self, case: &Case) -> Result<Outputs, Failure> {
+        caught(|| self.subject.run(case)).unwrap_or_else(|message| {
+            self.subject = (self.make)();
+            Err(Failure::Panicked(message))
+        })
+    }
 }
 
 #[cfg(test)]

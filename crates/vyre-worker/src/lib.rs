@@ -16,7 +16,7 @@ mod subject;
 mod verdict;
 
 pub use bundle::{Bundle, BundleError, Origin};
-pub use caught::{caught, run_caught};
+pub use caught::{Contained, caught};
 pub use codec::{DecodeError, decode_batch, decode_outcome, encode_batch, encode_outcome};
 pub use pool::{Pool, Settings, Stats};
 pub use serve::{serve, serve_judge};

@@ -65,6 +65,8 @@ struct Starter {
 #[derive(Default)]
 struct Slot {
     process: Option<Process>,
+    /// Whether the process has not been given a case yet.
+    is_fresh: bool,
     stats: Stats,
 }
 
@@ -138,6 +140,8 @@ fn numbered(slot: &mut Slot, starter: &Starter, cases: &[Case], batch: usize, ne
 struct Run {
     outcomes: Vec<Result<Outputs, Failure>>,
     failure: Option<Failure>,
+    /// Whether the process had run nothing before.
+    in_fresh: bool,
 }
 
 impl Slot {
@@ -147,6 +151,7 @@ impl Slot {
         let (process, name) = Process::start((starter.command)(), starter.settings.patience)?;
         self.stats.started += 1;
         self.process = Some(process);
+        self.is_fresh = true;
         Ok(name)
     }
 
@@ -156,11 +161,14 @@ impl Slot {
         while answers.len() < cases.len() {
             let first = answers.len();
             let left: Vec<&Case> = cases[first..].iter().collect();
-            let Run { outcomes, failure } = self.run(starter, &left);
+            let Run { outcomes, failure, in_fresh } = self.run(starter, &left);
+            let is_first = outcomes.is_empty();
             answers.extend(outcomes.into_iter().map(Answer::from));
             match failure {
                 None => {}
                 Some(failure @ Failure::NotRun(_)) => answers.push(Err(failure).into()),
+                // It was alone in a fresh process, and to see it again takes another deadline.
+                Some(failure @ Failure::Hung(_)) if in_fresh && is_first => answers.push(Err(failure).into()),
                 Some(_) => {
                     let suspect = answers.len();
                     // How it failed is told by the run that shows it again.
@@ -176,18 +184,21 @@ impl Slot {
     /// Runs cases until one fails its process, which is then gone.
     fn run(&mut self, starter: &Starter, cases: &[&Case]) -> Run {
         let mut outcomes = Vec::with_capacity(cases.len());
-        let failed = |outcomes, failure| Run { outcomes, failure: Some(failure) };
         let batch = match encode_batch(cases.iter().copied()) {
             Ok(batch) => batch,
             // One of several cannot be sent: the others go one by one.
             Err(_) if cases.len() > 1 => return self.run(starter, &cases[..1]),
-            Err(error) => return failed(outcomes, Failure::NotRun(format!("the program cannot be sent: {error}"))),
+            Err(error) => {
+                let failure = Some(Failure::NotRun(format!("the program cannot be sent: {error}")));
+                return Run { outcomes, failure, in_fresh: false };
+            }
         };
         if self.process.is_none()
             && let Err(why) = self.fresh(starter)
         {
-            return failed(outcomes, Failure::NotRun(why));
+            return Run { outcomes, failure: Some(Failure::NotRun(why)), in_fresh: false };
         }
+        let in_fresh = std::mem::replace(&mut self.is_fresh, false);
         let Some(process) = &mut self.process else { unreachable!("a process was just put in place") };
         process.send(batch);
         for number in 0..cases.len() {
@@ -204,9 +215,9 @@ impl Slot {
                 Silence::Nonsense(what) => Failure::Crashed(format!("it answers nonsense: {what}")),
             };
             self.process = None;
-            return failed(outcomes, failure);
+            return Run { outcomes, failure: Some(failure), in_fresh };
         }
-        Run { outcomes, failure: None }
+        Run { outcomes, failure: None, in_fresh }
     }
 
     /// Finds out whether the last of these cases fails its process alone, after which others, or not at all.

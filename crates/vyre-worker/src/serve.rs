@@ -4,22 +4,22 @@
 //! process's standard input, a socket that is read and written; what a subject prints goes elsewhere and cannot be mistaken for an
 //! answer.
 
-use crate::caught::run_caught;
+use crate::caught::Contained;
 use crate::codec::{decode_batch, encode_greeting, encode_outcome, read_frame, write_frame};
-use crate::subject::{Failure, Subject};
+use crate::subject::Subject;
 use std::io::{self, Read, Write};
 use std::sync::mpsc;
 
 /// Answers batches until the input ends, then calls `gone`, from another thread and without waiting for a case that still runs.
 ///
-/// `make` gives the subject: at the start, and again after a panic, since what panicked may be half changed.
+/// `make` gives the subject: at the start, and again after a panic.
 pub fn serve(
     input: impl Read + Send + 'static,
     mut output: impl Write,
-    mut make: impl FnMut() -> Box<dyn Subject>,
+    make: impl FnMut() -> Box<dyn Subject> + Send,
     gone: impl FnOnce() + Send + 'static,
 ) -> io::Result<()> {
-    let mut subject = make();
+    let mut subject = Contained::new(make);
     write_frame(&mut output, &encode_greeting(subject.name()))?;
     let (sender, batches) = mpsc::channel();
     std::thread::Builder::new().name("batches".into()).spawn(move || {
@@ -43,11 +43,7 @@ pub fn serve(
     })?;
     for frame in batches {
         for (number, case) in decode_batch(&frame?)?.iter().enumerate() {
-            let outcome = run_caught(&mut *subject, case);
-            if let Err(Failure::Panicked(_)) = outcome {
-                subject = make();
-            }
-            write_frame(&mut output, &encode_outcome(number as u32, &outcome))?;
+            write_frame(&mut output, &encode_outcome(number as u32, &subject.run(case)))?;
         }
     }
     Ok(())
@@ -55,7 +51,7 @@ pub fn serve(
 
 /// The whole of a worker process: serves the judge that started it, and ends with it.
 #[cfg(unix)]
-pub fn serve_judge(make: impl FnMut() -> Box<dyn Subject>) -> io::Result<()> {
+pub fn serve_judge(make: impl FnMut() -> Box<dyn Subject> + Send) -> io::Result<()> {
     use std::os::fd::AsFd;
     use std::os::unix::net::UnixStream;
 
@@ -70,6 +66,6 @@ pub fn serve_judge(make: impl FnMut() -> Box<dyn Subject>) -> io::Result<()> {
 ///
 /// Without Unix sockets the channel is standard input and output, and a subject must not print.
 #[cfg(not(unix))]
-pub fn serve_judge(make: impl FnMut() -> Box<dyn Subject>) -> io::Result<()> {
+pub fn serve_judge(make: impl FnMut() -> Box<dyn Subject> + Send) -> io::Result<()> {
     serve(io::stdin(), io::stdout(), make, || std::process::exit(0))
 }

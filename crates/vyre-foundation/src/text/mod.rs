@@ -16,7 +16,7 @@ mod parser;
 mod printer;
 mod render;
 mod statements;
-pub(crate) mod suggest;
+pub mod suggest;
 #[cfg(test)]
 mod tests;
 mod types;

@@ -29,7 +29,8 @@ const ELSEWHERE: [(&str, &str); 20] = [
 
 /// The candidate that was most likely meant by `name`: the word for the same in our language, or the first of those with the fewest
 /// edits (a character added, left out, replaced, or two swapped), if that is at most a third of the name. Case does not count.
-pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+#[must_use]
+pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let ours = ELSEWHERE.iter().find(|(theirs, _)| *theirs == name).map(|(_, ours)| *ours);
     let name: Vec<char> = fold(name)?;
     let mut best = None;
