@@ -39,6 +39,10 @@ pub struct LaunchArgs {
 pub struct Launched {
     /// Its constants are replaced.
     pub program: Program,
+    /// Its constants are not.
+    pub declared: Program,
+    /// Values for them.
+    pub constants: BTreeMap<String, SpecValue>,
     /// In the order of the interface.
     pub inputs: Vec<Vec<u8>>,
     pub options: Options,
@@ -57,10 +61,14 @@ impl Launched {
 impl LaunchArgs {
     /// Reads the program and its inputs and checks that they fit each other.
     pub fn load(&self, path: &str) -> Result<Launched, Failure> {
-        let program = load(path)?;
-        program.validated().map_err(Clone::clone)?;
-        let specialization = constants(&program, &self.constants)?;
-        let program = specialize(&program, specialization.iter().map(|(name, value)| (name.as_str(), value)))?;
+        self.launch(load(path)?)
+    }
+
+    /// Reads the inputs and checks that they fit the program.
+    pub fn launch(&self, declared: Program) -> Result<Launched, Failure> {
+        declared.validated().map_err(Clone::clone)?;
+        let constants = constants(&declared, &self.constants)?;
+        let program = specialize(&declared, constants.iter().map(|(name, value)| (name.as_str(), value)))?;
         let kernel = program.validated().map_err(Clone::clone)?.kernel();
         let given = inputs(kernel, &self.inputs)?;
         let named: Vec<(&str, &[u8])> = given.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice())).collect();
@@ -78,7 +86,7 @@ impl LaunchArgs {
             fuel: self.fuel.unwrap_or(defaults.fuel),
             ..defaults
         };
-        Ok(Launched { program, inputs, options })
+        Ok(Launched { program, declared, constants, inputs, options })
     }
 
     /// The flags as one writes them in a shell, each after a space; empty if there are none.

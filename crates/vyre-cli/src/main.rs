@@ -9,6 +9,7 @@ mod fmt;
 mod json;
 mod launch;
 mod passes;
+mod reduce;
 mod run;
 
 use clap::{Parser, Subcommand};
@@ -27,6 +28,7 @@ Start here:
   vyre run examples/xor.vyre --in a=1,2,3 --in b=7,7,7    run a kernel and see its outputs
   vyre check examples/*.vyre                              check kernels without running them
   vyre fmt kernel.vyre                                    format a kernel in place
+  vyre reduce big.vyre --predicate '! mycompiler'         the smallest kernel that mycompiler fails on
 
 A kernel is a text file:
 
@@ -56,6 +58,7 @@ enum Command {
     Check(check::Args),
     Fmt(fmt::Args),
     Emit(emit::Args),
+    Reduce(reduce::Args),
 }
 
 /// Why a command did not succeed.
@@ -81,6 +84,7 @@ fn main() -> ExitCode {
         Command::Check(args) => (check::check(args), args.json),
         Command::Fmt(args) => (fmt::fmt(args), args.json),
         Command::Emit(args) => (emit::emit(args), args.json),
+        Command::Reduce(args) => (reduce::run(args), args.json),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
