@@ -80,16 +80,25 @@ pub fn workloads(elements: usize) -> Vec<Workload> {
     all
 }
 
-/// A kernel whose invocations draw tickets and mark them: the same in every order, which nobody can see without trying.
+/// Kernels with atomics, the same in every order: the first because its atomics commute, the others for reasons that nobody can see
+/// without trying.
 #[must_use]
-pub fn tickets(elements: usize) -> Workload {
-    Workload {
-        name: "tickets",
-        program: vyre::text::parse("tickets", include_str!("../kernels/tickets.vyre")).expect("the kernel parses"),
-        inputs: vec![words(elements, hash)],
-        config: LaunchConfig::default(),
-        elements,
-    }
+pub fn atomics(elements: usize) -> Vec<Workload> {
+    let all = [
+        ("histogram", include_str!("../kernels/histogram.vyre"), elements),
+        ("tickets", include_str!("../kernels/tickets.vyre"), elements),
+        ("places", include_str!("../kernels/places.vyre"), elements / 64),
+        ("maximum", include_str!("../kernels/maximum.vyre"), 1),
+    ];
+    all.map(|(name, text, outputs)| {
+        let program = vyre::text::parse(name, text).expect("the kernels parse");
+        let groups = elements.div_ceil(program.workgroup_size()[0] as usize) as u32;
+        let mut config = LaunchConfig { grid: Some([groups, 1, 1]), ..LaunchConfig::default() };
+        let sized = program.buffers().iter().filter(|buffer| buffer.access.is_output() && buffer.count.is_none());
+        config.output_counts.extend(sized.map(|buffer| (buffer.name.to_string(), outputs as u32)));
+        Workload { name, program, inputs: vec![words(elements, hash)], config, elements }
+    })
+    .into()
 }
 
 /// A program of about a hundred statements and expressions.

@@ -17,7 +17,7 @@ const WINDOW: u32 = 512;
 enum Pace {
     /// A statement each, in order.
     Step,
-    /// Up to three statements each, in random order.
+    /// Up to seven statements each, in random order.
     Random(Rng),
     /// To the next atomic; then an atomic each, the last first.
     Late,
@@ -54,42 +54,59 @@ impl<'k, O: Observer> Dispatch<'_, 'k, O> {
     }
 
     fn run_window(&mut self, groups: &mut [Group<'k>], pace: &mut Pace) -> Result<(), FuelExhausted> {
-        let mut everybody: Vec<(usize, usize)> =
-            groups.iter().enumerate().flat_map(|(g, group)| (0..group.invocations.len()).map(move |n| (g, n))).collect();
+        // Those that can move, by workgroup and number.
+        let mut movers: Vec<(u32, u32)> = Vec::new();
+        let ready = |groups: &[Group<'k>], (g, n): (u32, u32)| groups[g as usize].invocations[n as usize].status == Status::Ready;
         loop {
             match pace {
+                Pace::Step | Pace::Random(_) => {}
+                Pace::Late | Pace::Atomics(_) => {
+                    self.settle(groups)?;
+                    movers.clear();
+                }
+            }
+            if movers.is_empty() {
+                let all =
+                    (0..).zip(groups.iter()).flat_map(|(g, group)| (0..group.invocations.len() as u32).map(move |n| (g, n)));
+                movers.extend(all.filter(|mover| ready(groups, *mover)));
+            }
+            match pace {
                 Pace::Step => {
-                    for (g, n) in &everybody {
-                        self.steps(&mut groups[*g], *n, 1)?;
+                    for (g, n) in &movers {
+                        self.steps(&mut groups[*g as usize], *n as usize, 1)?;
                     }
                 }
                 Pace::Random(rng) => {
-                    rng.shuffle(&mut everybody);
-                    for (g, n) in &everybody {
-                        let count = rng.below(4);
-                        self.steps(&mut groups[*g], *n, count)?;
+                    rng.shuffle(&mut movers);
+                    for movers in movers.chunks(21) {
+                        let counts = rng.next();
+                        for ((g, n), shift) in movers.iter().zip((0..63).step_by(3)) {
+                            self.steps(&mut groups[*g as usize], *n as usize, counts >> shift & 7)?;
+                        }
                     }
                 }
                 Pace::Late => {
-                    self.settle(groups)?;
-                    for (g, n) in everybody.iter().rev() {
-                        self.steps(&mut groups[*g], *n, 1)?;
+                    for (g, n) in movers.iter().rev() {
+                        self.steps(&mut groups[*g as usize], *n as usize, 1)?;
                     }
                 }
                 Pace::Atomics(list) => {
-                    self.settle(groups)?;
                     let asked = list.pop_front();
-                    let pending = |(g, n): &&(usize, usize)| groups[*g].invocations[*n].status == Status::Ready;
-                    let next = everybody
-                        .iter()
-                        .filter(pending)
-                        .find(|(g, n)| asked.is_none_or(|asked| groups[*g].invocation_number(*n) == asked));
-                    if let Some((g, n)) = next {
-                        self.steps(&mut groups[*g], *n, 1)?;
+                    let is_asked = |(g, n): &&(u32, u32)| match asked {
+                        Some(asked) => groups[*g as usize].invocation_number(*n as usize) == asked,
+                        None => true,
+                    };
+                    if let Some((g, n)) = movers.iter().find(is_asked) {
+                        self.steps(&mut groups[*g as usize], *n as usize, 1)?;
                     }
                 }
             }
-            if !self.release(groups) && !groups.iter().any(|group| group.any(Status::Ready)) {
+            // Whoever has been released is found again.
+            match self.release(groups) {
+                true => movers.clear(),
+                false => movers.retain(|mover| ready(groups, *mover)),
+            }
+            if movers.is_empty() && !groups.iter().any(|group| group.any(Status::Ready)) {
                 return Ok(());
             }
         }

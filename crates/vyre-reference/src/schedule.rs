@@ -23,7 +23,7 @@ pub enum Schedule {
     Groups(u64),
     /// `interleave`: one statement each, in turn, across workgroups.
     Interleave,
-    /// `interleave:SEED`: none to three statements each, in random order, across workgroups.
+    /// `interleave:SEED`: none to seven statements each, in random order, across workgroups.
     Shuffle(u64),
     /// `late`: nobody does its next atomic before everybody has come to theirs; then the largest id goes first.
     Late,
