@@ -43,6 +43,44 @@ impl SpecValue {
         self.literal().map_or("dtype", |literal| literal.scalar().name())
     }
 
+    /// The value as a number, for devices that take override constants so; a type is its tag.
+    #[must_use]
+    pub fn as_pipeline_f64(&self) -> f64 {
+        match self {
+            SpecValue::U32(value) => f64::from(*value),
+            SpecValue::I32(value) => f64::from(*value),
+            SpecValue::F32(value) => f64::from(*value),
+            SpecValue::Bool(value) => f64::from(u8::from(*value)),
+            SpecValue::DType(data_type) => f64::from(data_type.tag()),
+        }
+    }
+
+    /// The kind in the low byte, the bits above it, and the parameters of a type, hashed, in the top 24 bits.
+    #[must_use]
+    pub fn cache_hash(&self) -> u64 {
+        let (kind, bits, parameters) = match self {
+            SpecValue::U32(value) => (0, *value, 0),
+            SpecValue::I32(value) => (1, *value as u32, 0),
+            SpecValue::F32(value) => (2, value.to_bits(), 0),
+            SpecValue::Bool(value) => (3, u32::from(*value), 0),
+            SpecValue::DType(data_type) => {
+                let plain = DataType::plain_from_tag(data_type.tag()).is_some();
+                let hash = blake3::hash(data_type.to_string().as_bytes());
+                let [a, b, c, ..] = *hash.as_bytes();
+                (4, data_type.tag(), if plain { 0 } else { u32::from_le_bytes([a, b, c, 0]) })
+            }
+        };
+        kind | u64::from(bits) << 8 | u64::from(parameters) << 40
+    }
+
+    /// Reads a value of this kind; see [`SpecValue::kind`].
+    #[must_use]
+    pub fn parse(kind: &str, text: &str) -> Option<SpecValue> {
+        let kinds =
+            [SpecValue::U32(0), SpecValue::I32(0), SpecValue::F32(0.0), SpecValue::Bool(false), SpecValue::DType(DataType::U32)];
+        kinds.iter().find(|value| value.kind() == kind)?.parse_same_kind(text)
+    }
+
     /// Reads a value of the same kind as this one, as `--const` takes it: `7`, `-1.5`, `true`, `f16`.
     #[must_use]
     pub fn parse_same_kind(&self, text: &str) -> Option<SpecValue> {

@@ -1,0 +1,91 @@
+//! The reference as two backends: `reference`, the plain interpreter that defines what programs mean, and `bulk`, the evaluator that
+//! gives the same bytes faster. Both are always there and need no device.
+//!
+//! This is also the example of how to write a backend; `docs/backends.md` walks through it.
+
+use std::time::Instant;
+use vyre_driver::backend::private::Sealed;
+use vyre_driver::backend::registry::BackendRegistration;
+use vyre_driver::{BackendError, DispatchConfig, VyreBackend};
+use vyre_foundation::ir::Program;
+use vyre_foundation::launch::check_inputs;
+use vyre_reference::{Options, RunError, bulk};
+
+/// Runs a program and gives the bytes of its outputs.
+type Run = fn(&Program, &[&[u8]], &Options) -> Result<Vec<Vec<u8>>, RunError>;
+
+struct Reference {
+    id: &'static str,
+    run: Run,
+}
+
+// Who depends on this crate has the backends. Opening one costs nothing.
+inventory::submit! {
+    BackendRegistration {
+        id: "bulk",
+        precedence: 800,
+        about: "the bulk evaluator: the reference's bytes, vectorised",
+        open: || Ok(Box::new(Reference { id: "bulk", run: bulk::run })),
+    }
+}
+
+inventory::submit! {
+    BackendRegistration {
+        id: "reference",
+        precedence: 900,
+        about: "the plain interpreter: what programs mean",
+        open: || Ok(Box::new(Reference { id: "reference", run: vyre_reference::run })),
+    }
+}
+
+impl Sealed for Reference {}
+
+impl VyreBackend for Reference {
+    fn id(&self) -> &'static str {
+        self.id
+    }
+
+    fn dispatch(&self, program: &Program, inputs: &[Vec<u8>], config: &DispatchConfig) -> Result<Vec<Vec<u8>>, BackendError> {
+        let inputs: Vec<&[u8]> = inputs.iter().map(Vec::as_slice).collect();
+        self.dispatch_borrowed(program, &inputs, config)
+    }
+
+    fn dispatch_borrowed(
+        &self,
+        program: &Program,
+        inputs: &[&[u8]],
+        config: &DispatchConfig,
+    ) -> Result<Vec<Vec<u8>>, BackendError> {
+        let start = Instant::now();
+        // Constants first: they may change counts, sizes and types, against which the bytes are checked.
+        let program = config.specialization.apply(program)?;
+        let sizes: Vec<u64> = inputs.iter().map(|input| input.len() as u64).collect();
+        check_inputs(&program, &sizes)?;
+        if let Some(limit) = config.timeout
+            && start.elapsed() >= limit
+        {
+            return Err(BackendError::Timeout { limit });
+        }
+        let options = Options { launch: config.launch(), ..Options::default() };
+        let outputs = (self.run)(&program, inputs, &options).map_err(failure)?;
+        // An interpreter cannot be stopped half way: a result that came too late is none.
+        match config.timeout {
+            Some(limit) if start.elapsed() > limit => Err(BackendError::Timeout { limit }),
+            Some(_) | None => Ok(outputs),
+        }
+    }
+
+    fn supports_grid_sync(&self) -> bool {
+        true
+    }
+}
+
+fn failure(error: RunError) -> BackendError {
+    match error {
+        RunError::Rejected(report) => BackendError::Rejected(report),
+        RunError::Trap { tag, invocation, .. } => BackendError::Trap { tag, invocation },
+        RunError::OutOfFuel { fuel } => BackendError::InvalidProgram {
+            fix: format!("the dispatch takes more than {fuel} steps. Fix: dispatch it in parts, or on another backend"),
+        },
+    }
+}

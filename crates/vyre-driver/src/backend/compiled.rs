@@ -1,0 +1,84 @@
+//! A program that was compiled once, to be run many times.
+
+use super::{BackendError, DispatchConfig, OutputBuffers, Resource, TimedDispatchResult, fill_outputs, nanoseconds, private};
+use crate::observability;
+use std::time::Instant;
+
+/// A compiled program. Methods mean what those of [`super::VyreBackend`] with the same name mean; the config of a call is laid over
+/// the one it was compiled with by [`DispatchConfig::over`].
+pub trait CompiledPipeline: private::Sealed + Send + Sync {
+    /// Tells it from other pipelines of the process.
+    fn id(&self) -> &str;
+
+    /// Runs it.
+    fn dispatch(&self, inputs: &[Vec<u8>], config: &DispatchConfig) -> Result<Vec<Vec<u8>>, BackendError>;
+
+    /// Runs it on bytes that the caller keeps.
+    fn dispatch_borrowed(&self, inputs: &[&[u8]], config: &DispatchConfig) -> Result<Vec<Vec<u8>>, BackendError> {
+        let owned: Vec<Vec<u8>> = inputs.iter().map(|input| input.to_vec()).collect();
+        self.dispatch(&owned, config)
+    }
+
+    /// Runs it into the caller's buffers, keeping their memory where it is large enough.
+    fn dispatch_borrowed_into(
+        &self,
+        inputs: &[&[u8]],
+        config: &DispatchConfig,
+        outputs: &mut OutputBuffers,
+    ) -> Result<(), BackendError> {
+        let results = self.dispatch_borrowed(inputs, config)?;
+        let kept = fill_outputs(outputs, &results);
+        observability::unattributed().record(inputs.iter().map(|input| input.len()).sum(), outputs, kept);
+        Ok(())
+    }
+
+    /// Runs it and says how long it took.
+    fn dispatch_borrowed_timed(&self, inputs: &[&[u8]], config: &DispatchConfig) -> Result<TimedDispatchResult, BackendError> {
+        let start = Instant::now();
+        let outputs = self.dispatch_borrowed(inputs, config)?;
+        Ok(TimedDispatchResult { outputs, wall_ns: nanoseconds(start), device_ns: None })
+    }
+
+    /// Runs it on several inputs, in order; the first failure ends it.
+    fn dispatch_borrowed_batched(
+        &self,
+        batches: &[&[&[u8]]],
+        config: &DispatchConfig,
+    ) -> Result<Vec<OutputBuffers>, BackendError> {
+        batches.iter().map(|inputs| self.dispatch_borrowed(inputs, config)).collect()
+    }
+
+    /// Runs it on several inputs into the caller's buffers. After a failure they are as they were before.
+    fn dispatch_borrowed_batched_into(
+        &self,
+        batches: &[&[&[u8]]],
+        config: &DispatchConfig,
+        outputs: &mut Vec<OutputBuffers>,
+    ) -> Result<(), BackendError> {
+        let results = self.dispatch_borrowed_batched(batches, config)?;
+        outputs.truncate(results.len());
+        outputs.resize_with(results.len(), Vec::new);
+        for (outputs, results) in outputs.iter_mut().zip(&results) {
+            fill_outputs(outputs, results);
+        }
+        Ok(())
+    }
+
+    /// Runs it on resources, one per buffer of the interface.
+    fn dispatch_persistent_handles(&self, inputs: &[Resource], config: &DispatchConfig) -> Result<OutputBuffers, BackendError> {
+        let _ = (inputs, config);
+        Err(BackendError::UnsupportedFeature { feature: "resident dispatch of pipelines".into(), backend: self.id().into() })
+    }
+
+    /// Runs it on resources, into the caller's buffers.
+    fn dispatch_persistent_handles_into(
+        &self,
+        inputs: &[Resource],
+        config: &DispatchConfig,
+        outputs: &mut OutputBuffers,
+    ) -> Result<(), BackendError> {
+        let results = self.dispatch_persistent_handles(inputs, config)?;
+        fill_outputs(outputs, &results);
+        Ok(())
+    }
+}

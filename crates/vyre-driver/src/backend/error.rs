@@ -1,0 +1,193 @@
+//! Why a backend did not do what was asked: one variant per thing a caller does about it.
+
+use std::fmt;
+use std::sync::PoisonError;
+use std::time::Duration;
+use vyre_foundation::Report;
+
+/// Why a call to a backend failed. The caller's buffers are as they were before the call.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum BackendError {
+    /// The program, its constants, inputs or launch are wrong; nothing ran. The report says where.
+    Rejected(Report),
+    /// The program cannot be run in this way; nothing ran.
+    InvalidProgram {
+        /// What is wrong and what to do.
+        fix: String,
+    },
+    /// This backend does not have what was asked for; another may.
+    UnsupportedFeature {
+        /// What it lacks.
+        feature: String,
+        /// Its id.
+        backend: String,
+    },
+    /// There is no such backend.
+    UnknownBackend {
+        /// The id that was asked for.
+        id: String,
+        /// Those that there are.
+        known: Vec<&'static str>,
+    },
+    /// No backend can run the program.
+    NoBackend {
+        /// By id: why it was passed over.
+        passed_over: Vec<(String, String)>,
+    },
+    /// A resident handle cannot be used so.
+    Resident(ResidentError),
+    /// The kernel trapped. All other invocations finished; there are no outputs.
+    Trap {
+        /// The number in the `trap` statement.
+        tag: u32,
+        /// The smallest invocation that trapped.
+        invocation: [u32; 3],
+    },
+    /// The device has not enough memory.
+    OutOfMemory {
+        /// Bytes that were asked for.
+        requested: u64,
+    },
+    /// The dispatch took longer than it was given.
+    Timeout {
+        /// What it was given.
+        limit: Duration,
+    },
+    /// The device is gone, and with it all resident data. See `VyreBackend::try_recover`.
+    DeviceLost {
+        /// What the device said.
+        reason: String,
+    },
+    /// The device gave fewer bytes than it said it had.
+    ShortRead {
+        /// Bytes that were expected.
+        expected: u64,
+        /// Bytes that came.
+        found: u64,
+    },
+    /// A thread panicked while it held a lock of the backend.
+    Poisoned,
+    /// Something that only this backend knows.
+    Other(String),
+}
+
+/// What is wrong with a resident handle.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ResidentError {
+    /// Another backend, or another instance of this one, gave it out.
+    Foreign(u64),
+    /// Its memory was freed, once already.
+    Freed(u64),
+    /// The device was lost after it was given out.
+    Stale(u64),
+    /// It stands for more than one buffer of a dispatch, and one of them is written.
+    Aliased(u64),
+    /// Bytes outside its memory.
+    OutOfRange {
+        /// The handle.
+        handle: u64,
+        /// The first byte.
+        offset: u64,
+        /// How many bytes.
+        length: u64,
+        /// How many there are.
+        size: u64,
+    },
+    /// Bytes of the caller's stand where a handle is needed.
+    NotResident,
+}
+
+impl BackendError {
+    /// An error that has only a message.
+    pub fn new(message: impl Into<String>) -> Self {
+        BackendError::Other(message.into())
+    }
+
+    /// For `lock().map_err(BackendError::poisoned_lock)`.
+    #[must_use]
+    pub fn poisoned_lock<T>(_: PoisonError<T>) -> Self {
+        BackendError::Poisoned
+    }
+
+    /// What went wrong and what to do about it, in words.
+    #[must_use]
+    pub fn message(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl From<Report> for BackendError {
+    fn from(report: Report) -> Self {
+        BackendError::Rejected(report)
+    }
+}
+
+impl From<ResidentError> for BackendError {
+    fn from(error: ResidentError) -> Self {
+        BackendError::Resident(error)
+    }
+}
+
+impl fmt::Display for BackendError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BackendError::Rejected(report) => report.fmt(f),
+            BackendError::InvalidProgram { fix } => f.write_str(fix),
+            BackendError::UnsupportedFeature { feature, backend } => {
+                write!(
+                    f,
+                    "the backend `{backend}` has no {feature}. Fix: use another backend, or ask `route` for one that has it"
+                )
+            }
+            BackendError::UnknownBackend { id, known } if known.is_empty() => {
+                write!(f, "there is no backend `{id}`, nor any other. Fix: depend on a backend crate")
+            }
+            BackendError::UnknownBackend { id, known } => {
+                write!(f, "there is no backend `{id}`. Fix: use one of {}", known.join(", "))
+            }
+            BackendError::NoBackend { passed_over } => {
+                f.write_str("no backend can run this program")?;
+                passed_over.iter().try_for_each(|(id, why)| write!(f, "\n  {id}: {why}"))
+            }
+            BackendError::Resident(error) => error.fmt(f),
+            BackendError::Trap { tag, invocation: [x, y, z] } => write!(f, "trap {tag} in invocation {x},{y},{z}"),
+            BackendError::OutOfMemory { requested } => {
+                write!(f, "the device has no room for {requested} bytes. Fix: free resident data, or dispatch in parts")
+            }
+            BackendError::Timeout { limit } => write!(f, "the dispatch took longer than {limit:?}"),
+            BackendError::DeviceLost { reason } => {
+                write!(f, "the device is lost: {reason}. Fix: call `try_recover`, then upload resident data again")
+            }
+            BackendError::ShortRead { expected, found } => write!(f, "the device gave {found} bytes of {expected}"),
+            BackendError::Poisoned => f.write_str("a thread panicked inside the backend. Fix: open the backend again"),
+            BackendError::Other(message) => f.write_str(message),
+        }
+    }
+}
+
+impl fmt::Display for ResidentError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ResidentError::Foreign(handle) => {
+                write!(
+                    f,
+                    "resident handle {handle:#x} belongs to another backend. Fix: use handles with the instance that gave them"
+                )
+            }
+            ResidentError::Freed(handle) => write!(f, "resident handle {handle:#x} was freed"),
+            ResidentError::Stale(handle) => {
+                write!(f, "resident handle {handle:#x} is of before the device was lost. Fix: allocate and upload again")
+            }
+            ResidentError::Aliased(handle) => {
+                write!(f, "resident handle {handle:#x} stands for two buffers, one of which is written. Fix: copy it first")
+            }
+            ResidentError::OutOfRange { handle, offset, length, size } => {
+                write!(f, "{length} bytes from {offset} are outside resident handle {handle:#x}, which has {size}")
+            }
+            ResidentError::NotResident => f.write_str("a resident handle is needed here, found bytes. Fix: `allocate_resident`"),
+        }
+    }
+}
+
+impl std::error::Error for BackendError {}
+impl std::error::Error for ResidentError {}

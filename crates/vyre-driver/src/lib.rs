@@ -1,0 +1,26 @@
+//! The driver layer: what a backend is, how one is found, and how programs become pipelines.
+//!
+//! - [`backend`]: the contract, its errors, and the registry.
+//! - [`pipeline`]: compile once, run many times; caches; the manifest that reproduces a pipeline elsewhere.
+//! - [`specialization`]: values for constants, and keys made of them.
+//! - [`grid_sync`]: programs with grid barriers as several dispatches.
+//! - [`observability`]: counters of dispatches.
+//! - [`launch`]: a program's identity as devices take it.
+//! - [`route`](mod@route): which backend can run a program, and why others cannot.
+//! - [`Dispatch`]: one dispatch by the names of buffers, with typed values.
+
+pub mod backend;
+pub mod grid_sync;
+pub mod launch;
+pub mod observability;
+pub mod pipeline;
+pub mod route;
+pub mod specialization;
+mod typed;
+
+pub use backend::{
+    BackendError, CompiledPipeline, DispatchConfig, OutputBuffers, PendingDispatch, ResidentError, Resource, TimedDispatchResult,
+    VyreBackend,
+};
+pub use route::route;
+pub use typed::{Dispatch, Results};
