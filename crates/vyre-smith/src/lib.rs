@@ -2,7 +2,9 @@
 
 pub mod coverage;
 mod dna;
+pub mod fuzz;
 pub mod generate;
 pub mod inputs;
 pub mod reduce;
+pub mod subjects;
 mod values;

@@ -1,0 +1,331 @@
+//! The subjects that are built in: ways to run programs that must agree with the plain interpreter.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use vyre_foundation::ir::{BinaryOp, Expr, Item, Program, SpecValue};
+use vyre_foundation::launch::plan;
+use vyre_foundation::passes::{PASSES, Pass, optimize};
+use vyre_foundation::specialize;
+use vyre_foundation::text::suggest::nearest;
+use vyre_reference::bulk::Bulk;
+use vyre_reference::faults::{self, Fault};
+use vyre_reference::{Options, RunError};
+use vyre_worker::{Case, Failure, Outputs, Subject};
+
+/// A name that no subject has.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct UnknownSubject {
+    /// The name.
+    pub name: String,
+    /// What may have been meant.
+    pub meant: Option<String>,
+}
+
+impl fmt::Display for UnknownSubject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "there is no subject `{}`; ", self.name)?;
+        match &self.meant {
+            Some(meant) => write!(f, "did you mean `{meant}`?"),
+            None => f.write_str("there are bulk, passes, plain, pass:NAME and fault:NAME"),
+        }
+    }
+}
+
+impl std::error::Error for UnknownSubject {}
+
+/// Every subject there is.
+#[must_use]
+pub fn names() -> Vec<String> {
+    let fixed = ["bulk", "passes", "plain"].map(String::from);
+    let passes = PASSES.iter().map(|pass| format!("pass:{}", pass.name));
+    let faults = Fault::ALL.iter().map(|fault| format!("fault:{}", fault.name()));
+    fixed.into_iter().chain(passes).chain(faults).collect()
+}
+
+/// The subject with this name.
+pub fn subject(name: &str) -> Result<Box<dyn Subject>, UnknownSubject> {
+    let known: Option<Box<dyn Subject>> = match name.split_once(':') {
+        None => match name {
+            "bulk" => Some(Box::new(BulkSubject { ready: None })),
+            "passes" => Some(Box::new(Passes)),
+            "plain" => Some(Box::new(Plain)),
+            _ => None,
+        },
+        Some(("pass", pass)) => Pass::named(pass).map(|pass| Box::new(OnePass { name: name.into(), pass }) as Box<dyn Subject>),
+        Some(("fault", fault)) => {
+            Fault::from_name(fault).map(|fault| Box::new(Faulty { name: name.into(), fault }) as Box<dyn Subject>)
+        }
+        Some(_) => None,
+    };
+    known.ok_or_else(|| {
+        let names = names();
+        UnknownSubject { name: name.into(), meant: nearest(name, names.iter().map(String::as_str)).map(String::from) }
+    })
+}
+
+/// Subjects that go wrong on purpose, for tests of what is built around subjects. They are the plain interpreter until a program has
+/// an `^` in it.
+pub fn test_subject(name: &str) -> Option<Box<dyn Subject>> {
+    let how = match name {
+        "test:bytes" => Mischief::Bytes,
+        "test:crash" => Mischief::Crash,
+        "test:hang" => Mischief::Hang,
+        "test:panic" => Mischief::Panic,
+        "test:prints" => Mischief::Prints,
+        _ => return None,
+    };
+    Some(Box::new(Mischievous { name: name.into(), how }))
+}
+
+/// What the reference gives for a case.
+pub fn expected(case: &Case) -> Result<Outputs, Failure> {
+    Reference::default().expected(case)
+}
+
+/// The reference. It keeps the program of the last case with its constants replaced, which is most of the work for a small dispatch.
+#[derive(Default)]
+pub struct Reference {
+    ready: Option<(Program, BTreeMap<String, SpecValue>, Program)>,
+}
+
+impl Reference {
+    /// What it gives for a case.
+    pub fn expected(&mut self, case: &Case) -> Result<Outputs, Failure> {
+        let kept = |(program, values, _): &(Program, BTreeMap<String, SpecValue>, Program)| {
+            *program == case.program && *values == case.specialization
+        };
+        let program = match self.ready.take().filter(kept) {
+            Some((.., program)) => program,
+            None => specialized(case)?,
+        };
+        let options = Options { launch: case.launch.clone(), fuel: case.fuel, ..Options::default() };
+        let outcome = vyre_reference::run(&program, &case.input_slices(), &options).map_err(failure);
+        self.ready = Some((case.program.clone(), case.specialization.clone(), program));
+        outcome
+    }
+}
+
+fn failure(error: RunError) -> Failure {
+    match error {
+        RunError::Rejected(report) => Failure::Refused(report.to_string()),
+        RunError::Trap { tag, invocation, .. } => Failure::Trap { tag, invocation },
+        RunError::OutOfFuel { .. } => Failure::OutOfFuel,
+    }
+}
+
+/// The case with its constants replaced.
+fn specialized(case: &Case) -> Result<Program, Failure> {
+    let values = case.specialization.iter().map(|(name, value)| (name.as_str(), value));
+    specialize(&case.program, values).map_err(|report| Failure::Refused(report.to_string()))
+}
+
+/// The plain interpreter against itself: whatever is found with it is wrong with the judge.
+struct Plain;
+
+impl Subject for Plain {
+    fn name(&self) -> &str {
+        "plain"
+    }
+
+    fn run(&mut self, case: &Case) -> Result<Outputs, Failure> {
+        expected(case)
+    }
+}
+
+/// The bulk evaluator. What it made ready for one case is kept for the next, if that is another dispatch of the same program.
+struct BulkSubject {
+    ready: Option<Ready>,
+}
+
+struct Ready {
+    program: Program,
+    specialization: BTreeMap<String, SpecValue>,
+    bulk: Bulk,
+}
+
+impl Subject for BulkSubject {
+    fn name(&self) -> &str {
+        "bulk"
+    }
+
+    fn run(&mut self, case: &Case) -> Result<Outputs, Failure> {
+        let kept = |ready: &Ready| ready.program == case.program && ready.specialization == case.specialization;
+        // Taken out, so that a panic leaves nothing half done behind.
+        let mut ready = match self.ready.take().filter(kept) {
+            Some(ready) => ready,
+            None => Ready {
+                program: case.program.clone(),
+                specialization: case.specialization.clone(),
+                bulk: Bulk::new(&specialized(case)?).map_err(|report| Failure::Refused(report.to_string()))?,
+            },
+        };
+        let sizes: Vec<u64> = case.inputs.iter().map(|bytes| bytes.len() as u64).collect();
+        let launch = plan(ready.bulk.program(), &sizes, &case.launch).map_err(|report| Failure::Refused(report.to_string()))?;
+        let mut outputs = Vec::new();
+        let result = ready.bulk.run_into(&launch, &case.input_slices(), case.fuel, &mut outputs).map_err(failure);
+        self.ready = Some(ready);
+        result.map(|()| outputs)
+    }
+}
+
+/// The plain interpreter on a program that passes have changed. Steps are no part of what passes keep, so there are more of them.
+fn run_changed(program: &Program, case: &Case) -> Result<Outputs, Failure> {
+    let fuel = case.fuel.saturating_mul(4).saturating_add(1000);
+    expected(&Case { program: program.clone(), specialization: BTreeMap::new(), fuel, ..case.clone() })
+}
+
+/// The plain interpreter after each pass by itself and after all of them: the first outcome that differs from that of the program as
+/// it was.
+struct Passes;
+
+impl Subject for Passes {
+    fn name(&self) -> &str {
+        "passes"
+    }
+
+    fn run(&mut self, case: &Case) -> Result<Outputs, Failure> {
+        let program = specialized(case)?;
+        let as_it_was = expected(case);
+        let optimized = optimize(&program);
+        let mut seen = vec![program.clone()];
+        for changed in PASSES.iter().map(|pass| pass.apply(&program)).chain([optimized]) {
+            if seen.contains(&changed) {
+                continue;
+            }
+            let outcome = run_changed(&changed, case);
+            if outcome != as_it_was {
+                return outcome;
+            }
+            seen.push(changed);
+        }
+        as_it_was
+    }
+}
+
+/// The plain interpreter after one pass.
+struct OnePass {
+    name: String,
+    pass: &'static Pass,
+}
+
+impl Subject for OnePass {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn run(&mut self, case: &Case) -> Result<Outputs, Failure> {
+        run_changed(&self.pass.apply(&specialized(case)?), case)
+    }
+}
+
+/// The plain interpreter with a fault, to see whether the judge notices.
+struct Faulty {
+    name: String,
+    fault: Fault,
+}
+
+impl Subject for Faulty {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn run(&mut self, case: &Case) -> Result<Outputs, Failure> {
+        // A fault may cost steps.
+        let fuel = case.fuel.saturating_mul(4).saturating_add(1000);
+        let options = Options { launch: case.launch.clone(), fuel, ..Options::default() };
+        faults::run(self.fault, &specialized(case)?, &case.input_slices(), &options).map_err(failure)
+    }
+}
+
+enum Mischief {
+    Bytes,
+    Crash,
+    Hang,
+    Panic,
+    Prints,
+}
+
+struct Mischievous {
+    name: String,
+    how: Mischief,
+}
+
+impl Subject for Mischievous {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn run(&mut self, case: &Case) -> Result<Outputs, Failure> {
+        let xor = |item| matches!(item, Item::Expr(Expr::Binary { op: BinaryOp::BitXor, .. }));
+        let mut outcome = expected(case);
+        if case.program.walk().any(|(item, _)| xor(item)) {
+            match self.how {
+                Mischief::Bytes => {
+                    if let Some(byte) = outcome.iter_mut().flatten().find_map(|bytes| bytes.first_mut()) {
+                        *byte ^= 1;
+                    }
+                }
+                Mischief::Crash => std::process::abort(),
+                Mischief::Hang => loop {
+                    std::thread::park();
+                },
+                Mischief::Panic => panic!("an xor was met"),
+                Mischief::Prints => println!("an xor was met"),
+            }
+        }
+        outcome
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vyre_foundation::text::parse;
+
+    fn case() -> Case {
+        let text = "program p {
+  workgroup 4
+  const scale: u32 = 3
+  buffer x: read u32 @0
+  buffer out: output u32 @1
+  let a = x[gid.x] * (2 + 3)
+  if a == 25 {
+    trap(7)
+  }
+  out[gid.x] = a * scale
+}";
+        Case::new(parse("p.vyre", text).expect("it is a program"), vec![vec![1, 0, 0, 0, 2, 0, 0, 0]])
+    }
+
+    #[test]
+    fn every_subject_agrees_and_answers_to_its_name() {
+        let mut trapping = case();
+        trapping.inputs[0][4] = 5;
+        let mut constant = case();
+        constant.specialization.insert("scale".into(), SpecValue::U32(10));
+        let refused = Case { inputs: vec![], ..case() };
+        for name in names() {
+            let mut subject = subject(&name).expect("it is listed");
+            assert_eq!(subject.name(), name);
+            if name.starts_with("fault:") {
+                continue;
+            }
+            for case in [case(), constant.clone(), case(), trapping.clone(), case()] {
+                assert_eq!(subject.run(&case), expected(&case), "{name}");
+            }
+            assert!(matches!(subject.run(&refused), Err(Failure::Refused(_))), "{name}");
+        }
+        assert_eq!(expected(&constant), Ok(vec![[50u32, 100].iter().flat_map(|x| x.to_le_bytes()).collect()]));
+        assert_eq!(expected(&trapping), Err(Failure::Trap { tag: 7, invocation: [1, 0, 0] }));
+    }
+
+    #[test]
+    fn a_name_that_is_not_known_is_told_with_what_was_meant() {
+        let message = |name: &str| subject(name).err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(message("bluk").contains("did you mean `bulk`?"));
+        assert!(message("pass:fodl").contains("did you mean `pass:fold`?"));
+        assert!(message("fault:shift-msak").contains("did you mean `fault:shift-mask`?"));
+        assert!(message("gpu").contains("there are bulk, passes, plain"));
+        assert!(message("test:crash").contains("there is no subject"));
+    }
+}
