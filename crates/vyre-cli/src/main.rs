@@ -1,16 +1,18 @@
 //! The `vyre` command. One file per subcommand; this one has the flags they share and what the exit status means.
 //!
 //! 0: what was asked for holds. 1: the program or the data are wrong. 2: the command line is wrong, or a path cannot be read or
-//! written.
+//! written. 3: there is no verdict.
 
 mod check;
 mod emit;
 mod fmt;
+mod fuzz;
 mod json;
 mod launch;
 mod passes;
 mod reduce;
 mod run;
+mod worker;
 
 use clap::{Parser, Subcommand};
 use std::io::{IsTerminal, Read, Write};
@@ -28,6 +30,7 @@ Start here:
   vyre run examples/xor.vyre --in a=1,2,3 --in b=7,7,7    run a kernel and see its outputs
   vyre check examples/*.vyre                              check kernels without running them
   vyre fmt kernel.vyre                                    format a kernel in place
+  vyre fuzz --seconds 10                                  look for programs on which the bulk evaluator is wrong
   vyre reduce big.vyre --predicate '! mycompiler'         the smallest kernel that mycompiler fails on
 
 A kernel is a text file:
@@ -59,6 +62,9 @@ enum Command {
     Fmt(fmt::Args),
     Emit(emit::Args),
     Reduce(reduce::Args),
+    Fuzz(fuzz::Args),
+    #[command(hide = true)]
+    Worker(worker::Args),
 }
 
 /// Why a command did not succeed.
@@ -69,6 +75,8 @@ enum Failure {
     Said,
     /// The command line is wrong, or a path cannot be used.
     Usage(String),
+    /// It cannot be said whether something holds.
+    NoVerdict(String),
 }
 
 impl From<Report> for Failure {
@@ -85,6 +93,8 @@ fn main() -> ExitCode {
         Command::Fmt(args) => (fmt::fmt(args), args.json),
         Command::Emit(args) => (emit::emit(args), args.json),
         Command::Reduce(args) => (reduce::run(args), args.json),
+        Command::Fuzz(args) => (fuzz::run(args), args.json),
+        Command::Worker(args) => (worker::worker(args), false),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -104,6 +114,14 @@ fn main() -> ExitCode {
                 warn(&format!("error: {message}\n"));
             }
             ExitCode::from(2)
+        }
+        Err(Failure::NoVerdict(message)) => {
+            if as_json {
+                print(&format!("{}\n", serde_json::json!({ "no_verdict": message })));
+            } else {
+                warn(&format!("no verdict: {message}\n"));
+            }
+            ExitCode::from(3)
         }
     }
 }

@@ -1,0 +1,164 @@
+//! `vyre fuzz` as users meet it, on subjects that go wrong on purpose: real processes, real files.
+
+use serde_json::Value;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// A folder to run in, gone when the test is.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("vyre-cli-fuzz-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).expect("a temporary folder");
+        Folder(path)
+    }
+
+    /// Exit status, standard output and standard error.
+    fn vyre(&self, args: &str) -> (i32, String, String) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_vyre"));
+        let output = command.args(args.split(' ')).current_dir(&self.0).output().expect("vyre starts");
+        let text = |bytes| String::from_utf8(bytes).expect("it writes UTF-8");
+        (output.status.code().expect("it ended by itself"), text(output.stdout), text(output.stderr))
+    }
+
+    fn files(&self, folder: &str) -> Vec<String> {
+        let files = std::fs::read_dir(self.0.join(folder)).into_iter().flatten().flatten();
+        let mut names: Vec<String> = files.map(|file| file.file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn again(out: &str) -> &str {
+    out.lines().find_map(|line| line.strip_prefix("again: vyre ")).expect("a command that shows it again")
+}
+
+#[test]
+fn a_mismatch_is_found_reduced_kept_and_replayed() {
+    let folder = Folder::new("bytes");
+    let (code, out, err) = folder.vyre("fuzz --subject test:bytes --test-subjects --preset ints --programs 60 --seed 1");
+    assert_eq!(code, 1, "{out}{err}");
+    assert!(out.contains("finding 1: bytes, test:bytes: bitxor"), "{out}");
+    assert!(out.contains("60 programs, 240 cases"), "{out}");
+    let files = folder.files("findings");
+    assert_eq!(files.len(), 2, "{files:?}");
+    let (code, replayed, err) = folder.vyre(again(&out));
+    assert_eq!(code, 1, "{replayed}{err}");
+    assert!(replayed.contains("still wrong: bytes, test:bytes: bitxor"), "{replayed}");
+    // The same bundle on a subject that is right.
+    let (code, fixed, _) = folder.vyre(&format!("{} --subject bulk", again(&out)));
+    assert_eq!((code, fixed.contains("bulk agrees with the reference now")), (0, true), "{fixed}");
+    // What is written for checks/ holds.
+    let check = files.iter().find(|name| name.ends_with(".vyre")).expect("a check file");
+    assert_eq!(folder.vyre(&format!("check findings/{check}")).0, 0);
+    // A second run knows it.
+    let (code, out, _) = folder.vyre("fuzz --subject test:bytes --test-subjects --preset ints --programs 60 --seed 1");
+    assert_eq!((code, out.contains("known before")), (1, true), "{out}");
+    assert_eq!(folder.files("findings"), files);
+}
+
+#[test]
+fn a_crash_is_contained_and_found() {
+    let folder = Folder::new("crash");
+    let (code, out, err) = folder
+        .vyre("fuzz --subject test:crash --test-subjects --isolated --preset ints --programs 16 --inputs 1 --seed 1 --jobs 2");
+    assert_eq!(code, 1, "{out}{err}");
+    assert!(out.contains("finding 1: crash, test:crash: signal 6, aborted"), "{out}");
+    assert!(out.contains("16 programs, 16 cases"), "{out}");
+    let (code, out, _) = folder.vyre(again(&out));
+    assert_eq!((code, out.contains("still wrong: crash")), (1, true), "{out}");
+}
+
+#[test]
+fn a_hang_is_contained_and_found() {
+    let folder = Folder::new("hang");
+    let (code, out, err) = folder.vyre(
+        "fuzz --subject test:hang --test-subjects --isolated --deadline 0.5 --preset ints --programs 2 --inputs 1 --seed 1 --no-reduce",
+    );
+    assert_eq!(code, 1, "{out}{err}");
+    assert!(out.contains("finding 1: hang, test:hang"), "{out}");
+    let (code, out, _) = folder.vyre(&format!("{} --deadline 0.5", again(&out)));
+    assert_eq!((code, out.contains("gave no answer for 500ms")), (1, true), "{out}");
+}
+
+#[test]
+fn a_panic_is_found_with_and_without_a_process() {
+    for (name, flag) in [("inside", ""), ("isolated", " --isolated")] {
+        let folder = Folder::new(name);
+        let (code, out, err) =
+            folder.vyre(&format!("fuzz --subject test:panic --test-subjects --preset ints --programs 32 --seed 1{flag}"));
+        assert_eq!(code, 1, "{out}{err}");
+        assert!(out.contains("finding 1: panic, test:panic: ") && out.contains("an xor was met"), "{out}");
+        assert!(!err.contains("panicked"), "{err}");
+    }
+}
+
+#[test]
+fn what_a_subject_prints_is_no_answer() {
+    let folder = Folder::new("prints");
+    let (code, out, err) =
+        folder.vyre("fuzz --subject test:prints --test-subjects --isolated --preset ints --programs 32 --seed 1 --json");
+    assert_eq!(code, 0, "{out}{err}");
+    assert_eq!(out.lines().count(), 1, "{out}");
+}
+
+#[test]
+fn nothing_wrong_leaves_nothing_behind() {
+    let folder = Folder::new("right");
+    for flags in ["--subject bulk", "--subject passes", "--subject bulk --isolated"] {
+        let (code, out, err) = folder.vyre(&format!("fuzz {flags} --programs 64 --seed 5 --coverage"));
+        assert_eq!(code, 0, "{out}{err}");
+        assert!(out.contains("64 programs, 256 cases") && out.contains("no findings") && out.contains("cells reached"), "{out}");
+    }
+    assert!(folder.files(".").is_empty());
+}
+
+#[test]
+fn json_says_the_same_with_any_number_of_jobs() {
+    let run = |jobs| {
+        let folder = Folder::new(&format!("json{jobs}"));
+        let (code, out, err) = folder.vyre(&format!(
+            "fuzz --subject test:bytes --test-subjects --preset ints --programs 100 --seed 9 --json --jobs {jobs}"
+        ));
+        assert_eq!(code, 1, "{out}{err}");
+        assert_eq!(err, "");
+        let mut objects: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        let sums = objects.pop().expect("the sums come last");
+        assert_eq!((&sums["programs"], &sums["seed"]), (&100.into(), &9.into()));
+        assert_eq!(objects[0]["finding"]["kind"], "bytes");
+        (objects, sums["wrong"].clone(), sums["findings"].clone(), sums["coverage"].clone())
+    };
+    assert_eq!(run(1), run(2));
+}
+
+#[test]
+fn mistakes_in_flags_are_told() {
+    let folder = Folder::new("flags");
+    let says = |args: &str, code: i32, words: &str| {
+        let (found, out, err) = folder.vyre(args);
+        assert_eq!(found, code, "{args}: {out}{err}");
+        assert!(err.contains(words), "{args} does not say `{words}`: {out}{err}");
+        assert!(!err.contains("panicked"), "{args}: {err}");
+    };
+    says("fuzz --subject bluk", 2, "did you mean `bulk`?");
+    says("fuzz --subject test:crash", 2, "there is no subject `test:crash`");
+    says("fuzz --preset int", 2, "did you mean `ints`?");
+    says("fuzz --seconds soon", 2, "a number of seconds");
+    says("fuzz --inputs 0", 2, "--inputs");
+    says("fuzz --replay none.json", 2, "none.json is no bundle");
+    says("fuzz --programs 0", 3, "nothing was compared");
+    says("worker --subject bulk", 2, "a worker is started by a judge");
+    says("worker --subject bluk", 2, "did you mean `bulk`?");
+    std::fs::write(folder.0.join("broken.json"), "{}").expect("the folder can be written");
+    says("fuzz --replay broken.json", 2, "`bundle` is missing");
+    std::fs::write(folder.0.join("file"), "").expect("the folder can be written");
+    says("fuzz --programs 1 --out file/findings", 2, "cannot write file/findings");
+}
