@@ -143,7 +143,7 @@ fn node_kind(node: &Node) -> u64 {
         Node::Assign { .. } | Node::Store { .. } | Node::Trap { .. } => 2,
         Node::If { .. } => 3,
         Node::Loop { .. } => 4,
-        Node::Atomic { result, .. } | Node::Subgroup { result, .. } => 5 + u64::from(result.is_some()),
+        Node::Atomic { result, .. } | Node::Subgroup { result, .. } => 10 + u64::from(result.is_some()),
         Node::Barrier { ordering } => match ordering {
             MemoryOrdering::SeqCst => 1,
             MemoryOrdering::Relaxed | MemoryOrdering::Acquire | MemoryOrdering::Release | MemoryOrdering::AcqRel => 2,

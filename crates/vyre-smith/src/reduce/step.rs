@@ -3,7 +3,7 @@
 
 use super::literal::{one, simpler, zero};
 use super::rename::{Which, clean, rename_body};
-use super::tree::{declared, expr_size, node_size, repair, rewrite_exprs, rewrite_nodes, substitute};
+use super::tree::{declared, expr_size, node_size, repair, rewrite, rewrite_exprs, rewrite_nodes, substitute};
 use super::view::{Draft, View};
 use super::{elements, observe};
 use std::collections::HashMap;
@@ -47,6 +47,14 @@ pub(super) enum Step {
     Tag(Place, u32),
     /// Puts something else in the place of an expression.
     Replace(Place, With),
+    /// Puts something else in the place of an expression and of all that are equal to it.
+    ReplaceAlike(Place, With),
+    /// Takes a statement out and puts one of its expressions, by number, in the place of one elsewhere.
+    Move(Place, usize, Place),
+    /// Stores what is below the stored value, in a buffer of its type.
+    Retype(Place, Place),
+    /// Makes the elements of a buffer of vectors one component of them.
+    Component(usize, u8),
     /// Makes all of these expressions zero.
     ZeroAll(Vec<Place>),
     /// Writes the value of every constant where it is named.
@@ -59,6 +67,8 @@ pub(super) enum Step {
     Merge(usize, usize),
     /// Another access mode.
     Access(usize, Access),
+    /// An output that starts from zero, and a store to it that shows: it writes one.
+    Fresh(usize, Place),
     /// Another element type that loads as the same.
     Element(usize, DataType),
     /// Another count of an output or workgroup buffer.
@@ -114,8 +124,11 @@ pub(super) fn all(view: &View) -> Vec<Step> {
     steps.extend(geometry(view));
     steps.extend(lengths(view));
     steps.extend(expressions(view));
+    steps.extend(alike(view));
     steps.extend(statement_kinds(view));
+    steps.extend(stored_types(view));
     steps.extend(declarations(view));
+    steps.extend(moves(view));
     steps.extend(input_values(view));
     steps.extend([Step::Bindings, Step::Grid(None)]);
     steps.extend([Which::All, Which::Program, Which::Buffers, Which::Variables].map(Step::Names));
@@ -254,6 +267,32 @@ pub(super) fn expressions(view: &View) -> Vec<Step> {
     steps
 }
 
+/// Programs larger than this are not searched for equal expressions.
+const COMPARED: usize = 200;
+
+/// What can stand in for expressions that occur more than once: changing one alone may break what they have in common.
+fn alike(view: &View) -> Vec<Step> {
+    if view.types.len() > COMPARED {
+        return Vec::new();
+    }
+    let mut first: Vec<(&Expr, Place, bool)> = Vec::new();
+    for (n, (item, _)) in view.case.program.walk().enumerate() {
+        let Item::Expr(expr) = item else { continue };
+        match first.iter_mut().find(|(other, ..)| *other == expr) {
+            Some((_, _, again)) => *again = true,
+            None if !matches!(expr, Expr::Lit(_)) => first.push((expr, Place(n as u32), false)),
+            None => {}
+        }
+    }
+    let mut steps = Vec::new();
+    for (expr, place, _) in first.into_iter().filter(|(_, _, again)| *again) {
+        let Some(ty) = view.types[place.0 as usize] else { continue };
+        let with = [With::Zero, With::One].into_iter().chain(below(view, place, expr, ty).map(With::Below));
+        steps.extend(with.map(|with| Step::ReplaceAlike(place, with)));
+    }
+    steps
+}
+
 /// What is below an expression and has its type, the nearest first.
 fn below<'a>(view: &'a View, place: Place, expr: &'a Expr, ty: ValueType) -> impl Iterator<Item = Place> + 'a {
     let mut found: Vec<(u32, Place)> = Vec::new();
@@ -274,6 +313,46 @@ fn below<'a>(view: &'a View, place: Place, expr: &'a Expr, ty: ValueType) -> imp
     }
     found.sort();
     found.into_iter().map(|(_, place)| place)
+}
+
+/// Buffers of the type of what is below a stored value.
+fn stored_types(view: &View) -> Vec<Step> {
+    let mut steps = Vec::new();
+    for (place, node) in listed(view) {
+        let Node::Store { index, value, .. } = node else { continue };
+        let first = place.0 + 1 + expr_size(index);
+        let ty = |n: u32| view.types.get(n as usize).copied().flatten();
+        let other = (first + 1..first + expr_size(value)).filter(|n| ty(*n) != ty(first));
+        steps.extend(other.map(|n| Step::Retype(place, Place(n))));
+    }
+    for (i, buffer) in view.kernel().buffers.iter().enumerate() {
+        if let ValueType::Vector(_, count) = buffer.value {
+            steps.extend((0..count).map(|component| Step::Component(i, component)));
+        }
+    }
+    steps
+}
+
+/// Programs larger than this are not tried with every expression in every other place.
+const MOVABLE: usize = 40;
+
+/// Expressions that can stand in for others when their statement goes.
+fn moves(view: &View) -> Vec<Step> {
+    if view.types.len() > MOVABLE {
+        return Vec::new();
+    }
+    let mut steps = Vec::new();
+    for (place, node) in listed(view) {
+        let mut root = place.0 + 1;
+        for (which, expr) in node.exprs().enumerate() {
+            let ty = view.types.get(root as usize).copied().flatten();
+            let targets = place.0 + node_size(node)..view.types.len() as u32;
+            let alike = targets.filter(|n| ty.is_some() && view.types[*n as usize] == ty && !expr.is_leaf());
+            steps.extend(alike.map(|target| Step::Move(place, which, Place(target))));
+            root += expr_size(expr);
+        }
+    }
+    steps
 }
 
 /// Smaller dispatches.
@@ -337,7 +416,13 @@ pub(super) fn declarations(view: &View) -> Vec<Step> {
         let alike = |j: &usize| *j != i && kernel.buffers[*j].value == buffer.value;
         steps.extend((0..kernel.buffers.len()).filter(alike).map(|j| Step::Merge(i, j)));
         steps.extend(match buffer.access {
-            Access::ReadWrite => vec![Step::Access(i, Access::Read), Step::Access(i, Access::Output)],
+            Access::ReadWrite => {
+                let stores = listed(view)
+                    .into_iter()
+                    .filter(|(_, node)| matches!(node, Node::Store { buffer: other, .. } if *other == buffer.name));
+                let fresh = stores.map(|(place, _)| Step::Fresh(i, place));
+                [Step::Access(i, Access::Read), Step::Access(i, Access::Output)].into_iter().chain(fresh).collect()
+            }
             Access::Uniform => vec![Step::Access(i, Access::Read)],
             Access::Read | Access::Output | Access::Workgroup => Vec::new(),
         });
@@ -489,6 +574,40 @@ pub(super) fn apply(view: &View, step: &Step) -> Option<Draft> {
                 return None;
             }
         }
+        Step::ReplaceAlike(place, with) => {
+            let ty = view.types.get(place.0 as usize).copied().flatten()?;
+            let Item::Expr(old) = view.case.program.walk().nth(place.0 as usize)?.0 else { return None };
+            let new = replacement(with, ty, *place, old)?;
+            rewrite_exprs(&mut draft.parts.body, &mut |_, expr| (expr == old).then(|| new.clone()));
+        }
+        Step::Move(place, which, target) => {
+            let expr = node_at(view, *place)?.exprs().nth(*which)?;
+            rewrite(&mut draft.parts.body, &mut |here, _| (here == *place).then(Vec::new), &mut |here, _| {
+                (here == *target).then(|| expr.clone())
+            });
+        }
+        Step::Retype(place, new) => {
+            let scalar = view.types.get(new.0 as usize).copied().flatten()?.scalar()?;
+            let Node::Store { buffer, index, value } = node_at(view, *place)? else { return None };
+            let first = place.0 + 1 + expr_size(index);
+            let Item::Expr(below) = Walk::expr(value).nth(new.0.checked_sub(first)? as usize)?.0 else { return None };
+            let decl = draft.parts.buffers.iter_mut().find(|decl| decl.name == *buffer)?;
+            decl.element = Element::Type(scalar.into());
+            change_node(&mut draft.parts.body, *place, &mut |node| {
+                *node = Node::store(buffer.clone(), index.clone(), below.clone());
+                true
+            })?;
+        }
+        Step::Component(i, component) => {
+            let (buffer, decl) = (kernel.buffers.get(*i)?, draft.parts.buffers.get_mut(*i)?);
+            let ValueType::Vector(scalar, count) = buffer.value else { return None };
+            decl.element = Element::Type(scalar.into());
+            if let Some(bytes) = draft.inputs.get_mut(&buffer.name) {
+                let words: Vec<&[u8]> = bytes.chunks_exact(scalar.bytes() as usize).collect();
+                *bytes = words.chunks_exact(count.into()).flat_map(|words| words[usize::from(*component)].to_vec()).collect();
+            }
+            of_component(&mut draft.parts.body, &buffer.name, *component);
+        }
         Step::ZeroAll(places) => rewrite_exprs(&mut draft.parts.body, &mut |here, _| {
             let ty = view.types.get(here.0 as usize).copied().flatten()?;
             places.binary_search(&here).is_ok().then(|| zero(ty))
@@ -511,15 +630,15 @@ pub(super) fn apply(view: &View, step: &Step) -> Option<Draft> {
             rename_body(&mut draft.parts.body, &|name| if *name == old { new.clone() } else { name.clone() });
             remove_buffers(&mut draft, view, &|j| j == *i);
         }
-        Step::Access(i, access) => {
-            let length = *view.launch.lengths.get(*i)?;
-            let decl = draft.parts.buffers.get_mut(*i)?;
-            decl.access = *access;
-            if !access.is_input() {
-                decl.count.get_or_insert(Size::Lit(length));
-                draft.inputs.remove(&decl.name);
-                pin_outputs(&mut draft, view);
-            }
+        Step::Access(i, access) => change_access(&mut draft, view, *i, *access)?,
+        Step::Fresh(i, place) => {
+            change_access(&mut draft, view, *i, Access::Output)?;
+            let ty = kernel.buffers.get(*i)?.value;
+            change_node(&mut draft.parts.body, *place, &mut |node| {
+                let Node::Store { value, .. } = node else { return false };
+                *value = one(ty);
+                true
+            })?;
         }
         Step::Element(i, element) => {
             let decl = draft.parts.buffers.get_mut(*i)?;
@@ -639,6 +758,43 @@ fn replacement(with: &With, ty: ValueType, here: Place, expr: &Expr) -> Option<E
     })
 }
 
+/// Stores one component to a buffer and loads it where any is taken.
+fn of_component(body: &mut Body, name: &Name, component: u8) {
+    fn loads(expr: &mut Expr, name: &Name) {
+        if let Expr::Extract { vector, .. } = expr
+            && matches!(&**vector, Expr::Load { buffer, .. } if buffer == name)
+        {
+            *expr = std::mem::replace(&mut **vector, Expr::bool(false));
+        }
+        expr.children_mut().for_each(|child| loads(child, name));
+    }
+    for node in body.iter_mut() {
+        if let Node::Store { buffer, value, .. } = node
+            && buffer == name
+        {
+            *value = match value {
+                Expr::Vector { components } if usize::from(component) < components.len() => {
+                    components.swap_remove(component.into()).into_inner()
+                }
+                Expr::Lit(_)
+                | Expr::Var(_)
+                | Expr::Builtin(_)
+                | Expr::Len(_)
+                | Expr::Load { .. }
+                | Expr::Unary { .. }
+                | Expr::Binary { .. }
+                | Expr::Ternary { .. }
+                | Expr::Cast { .. }
+                | Expr::Bitcast { .. }
+                | Expr::Vector { .. }
+                | Expr::Extract { .. } => Expr::extract(value.clone(), component),
+            };
+        }
+        node.exprs_mut().for_each(|expr| loads(expr, name));
+        node.bodies_mut().for_each(|body| of_component(body, name, component));
+    }
+}
+
 /// Writes the value of a constant wherever its name stands.
 fn write_out(draft: &mut Draft, name: &Name, value: &SpecValue) {
     let sizes = draft.parts.workgroup.iter_mut().chain(draft.parts.buffers.iter_mut().filter_map(|decl| decl.count.as_mut()));
@@ -652,6 +808,18 @@ fn write_out(draft: &mut Draft, name: &Name, value: &SpecValue) {
     if let Some(literal) = value.literal() {
         substitute(&mut draft.parts.body, name, &Expr::Lit(literal));
     }
+}
+
+fn change_access(draft: &mut Draft, view: &View, i: usize, access: Access) -> Option<()> {
+    let length = *view.launch.lengths.get(i)?;
+    let decl = draft.parts.buffers.get_mut(i)?;
+    decl.access = access;
+    if !access.is_input() {
+        decl.count.get_or_insert(Size::Lit(length));
+        draft.inputs.remove(&decl.name);
+        pin_outputs(draft, view);
+    }
+    Some(())
 }
 
 /// Takes buffers out with their inputs; what is left in the program of them is for the repair.

@@ -22,19 +22,19 @@ type OnNode<'a> = &'a mut dyn FnMut(Place, &Node) -> Option<Vec<Node>>;
 type OnExpr<'a> = &'a mut dyn FnMut(Place, &Expr) -> Option<Expr>;
 
 /// Changes a body in place. Each statement and each expression is shown once, outer before inner; one that is replaced is not
-/// looked into. Places are those of the body before the change, counted from `first`.
-pub(super) fn rewrite(body: &mut Body, first: Place, node: OnNode<'_>, expr: OnExpr<'_>) {
-    Rewriter { next: first.0, node, expr }.body(body);
+/// looked into. Places are those of the body before the change.
+pub(super) fn rewrite(body: &mut Body, node: OnNode<'_>, expr: OnExpr<'_>) {
+    Rewriter { next: 0, node, expr }.body(body);
 }
 
 /// [`rewrite`] for statements alone.
 pub(super) fn rewrite_nodes(body: &mut Body, node: OnNode<'_>) {
-    rewrite(body, Place(0), node, &mut |_, _| None);
+    rewrite(body, node, &mut |_, _| None);
 }
 
 /// [`rewrite`] for expressions alone.
 pub(super) fn rewrite_exprs(body: &mut Body, expr: OnExpr<'_>) {
-    rewrite(body, Place(0), &mut |_, _| None, expr);
+    rewrite(body, &mut |_, _| None, expr);
 }
 
 struct Rewriter<'a> {

@@ -31,11 +31,16 @@ struct Builder {
     nodes: usize,
 }
 
-/// A case of about 500 nodes: integers and floats, branches, loops, workgroup memory; each invocation has its own elements.
+/// A case of about 500 nodes.
 pub fn large(seed: u64) -> Case {
+    sized(seed, 490)
+}
+
+/// A case of about so many nodes: integers and floats, branches, loops, workgroup memory; each invocation has its own elements.
+pub fn sized(seed: u64, nodes: usize) -> Case {
     let mut builder = Builder { rng: Rng(seed), vars: vec![("id".into(), Scalar::U32)], made: 0, nodes: 0 };
     let mut body = vec![Node::let_bind("id", Expr::gid_x())];
-    while builder.nodes < 490 {
+    while builder.nodes < nodes {
         body.extend(builder.statement(3));
     }
     let buffers = vec![
