@@ -254,3 +254,17 @@ fn time_ends_a_run() {
     let summary = run_with(&INTS, Faulty(|_, outcome| outcome), &config);
     assert!(summary.programs > 0 && summary.findings.is_empty());
 }
+
+/// A fault of the table is found, reduced to what is wrong, and reported once, whether it shows in bytes or in traps.
+#[test]
+fn a_seeded_fault_is_one_finding() {
+    for (name, wanted) in [("nan-compare", "lt"), ("lost-atomic", "atomic.add")] {
+        let make = || subject(&format!("fault:{name}")).map_err(|error| error.to_string());
+        let config = Config { programs: Some(3000), jobs: 2, ..Config::default() };
+        let source = Programs { preset: Preset::Everything, seed: 1, inputs: 2 };
+        let summary = fuzz(&source, &make, &config, &mut |_| ()).expect("it goes through");
+        let found: Vec<&str> = summary.findings.iter().map(|finding| finding.bundle.signature.as_str()).collect();
+        assert_eq!(found, [format!("bytes, fault:{name}: {wanted}")]);
+        assert!(summary.findings[0].bundle.case.program.walk().count() <= 12);
+    }
+}

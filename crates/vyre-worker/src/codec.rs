@@ -275,14 +275,10 @@ impl<'a> Decoder<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// A length of things that take at least one byte each.
+    /// A length. Whether there is as much is seen by whoever reads it.
     fn length(&mut self) -> Result<usize, DecodeError> {
         let length = self.u64()?;
-        let left = self.bytes.len() - self.at;
-        match usize::try_from(length) {
-            Ok(length) if length <= left => Ok(length),
-            _ => self.wrong(format!("a length of {length}, and {left} bytes are left")),
-        }
+        usize::try_from(length).or_else(|_| self.wrong(format!("a length of {length}")))
     }
 
     fn bytes(&mut self) -> Result<&'a [u8], DecodeError> {

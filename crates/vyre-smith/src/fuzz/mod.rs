@@ -388,6 +388,12 @@ fn is_deterministic(case: &Case) -> bool {
     check(&case.program, &case.input_slices(), &options, &Effort::default()).is_ok_and(|report| report.holds())
 }
 
+/// A wrong value shows in the bytes, or in whether a trap is met: that is the same mistake.
+fn is_same_sort(one: Kind, other: Kind) -> bool {
+    let is_result = |kind| matches!(kind, Kind::Bytes | Kind::Trap);
+    one == other || is_result(one) && is_result(other)
+}
+
 /// What a finding is recognised by before it is reduced.
 struct Mark {
     kind: Kind,
@@ -460,7 +466,7 @@ impl<'a> Ledger<'a> {
         let kind = suspect.kind;
         let name = subject.clone();
         let alike = |mark: &Mark| {
-            mark.kind == kind
+            is_same_sort(mark.kind, kind)
                 && mark.bundle.subject == name
                 && mark.symptom == symptom
                 && (symptom.is_some() || mark.features.is_subset(&all))
@@ -486,7 +492,7 @@ impl<'a> Ledger<'a> {
         // And the other way round: this one shows with less what a finding of this run shows with more.
         let smaller = |mark: &Mark| {
             mark.finding.is_some()
-                && mark.kind == kind
+                && is_same_sort(mark.kind, kind)
                 && mark.bundle.subject == name
                 && (symptom.is_none() && mark.symptom.is_none())
                 && (!left.is_empty() && left.is_subset(&mark.features))
