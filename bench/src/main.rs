@@ -3,6 +3,7 @@
 //! `cargo run --release -p vyre-bench` runs the candidates in turn, round after round, and keeps each one's fastest round: whatever
 //! else the machine does meets all of them alike. Nothing here is asserted; the numbers are for people.
 
+mod fuzz;
 mod kernels;
 
 use kernels::{Workload, workloads};
@@ -46,9 +47,19 @@ fn main() {
     {
         return profile(name);
     }
+    if let [command] = args.as_slice()
+        && command == "worker"
+    {
+        return fuzz::worker();
+    }
     // `vyre-bench NAME …` measures these alone.
-    let parts: [(&str, fn()); 4] =
-        [("bulk", evaluators), ("checked", checked_against_plain), ("xor", xor_against_native), ("programs", programs)];
+    let parts: [(&str, fn()); 5] = [
+        ("bulk", evaluators),
+        ("checked", checked_against_plain),
+        ("xor", xor_against_native),
+        ("programs", programs),
+        ("fuzz", fuzz::figures),
+    ];
     for (name, part) in parts {
         if args.is_empty() || args.iter().any(|arg| arg == name) {
             part();
