@@ -8,9 +8,9 @@ use vyre::kernel::Kernel;
 use vyre::launch::{LaunchConfig, check_inputs, inputs_by_name};
 use vyre::reference::Options;
 use vyre::spec::ErrorCode;
-use vyre::{Diagnostic, Report, specialize, values};
+use vyre::{Diagnostic, DispatchConfig, Report, specialize, values};
 
-#[derive(clap::Args)]
+#[derive(clap::Args, Clone)]
 pub struct LaunchArgs {
     /// An input: NAME=VALUES, NAME=TYPE:VALUES or NAME=@FILE
     #[arg(long = "in", value_name = "NAME=…", value_parser = assignment)]
@@ -49,6 +49,18 @@ pub struct Launched {
 }
 
 impl Launched {
+    /// The launch as backends take it; constants are already in the program.
+    pub fn dispatch_config(&self) -> DispatchConfig {
+        let launch = &self.options.launch;
+        DispatchConfig {
+            grid_override: launch.grid,
+            workgroup_override: launch.workgroup_override,
+            output_counts: launch.output_counts.clone(),
+            max_output_bytes: Some(launch.max_output_bytes),
+            ..DispatchConfig::default()
+        }
+    }
+
     pub fn inputs(&self) -> Vec<&[u8]> {
         self.inputs.iter().map(Vec::as_slice).collect()
     }
@@ -87,6 +99,25 @@ impl LaunchArgs {
             ..defaults
         };
         Ok(Launched { program, declared, constants, inputs, options })
+    }
+
+    /// The flags, and what a config says where they say nothing.
+    pub fn over(&self, config: &DispatchConfig) -> LaunchArgs {
+        let mut whole = self.clone();
+        whole.grid = self.grid.or(config.grid_override.map(Triple));
+        whole.workgroup = self.workgroup.or(config.workgroup_override.map(Triple));
+        whole.max_output_bytes = self.max_output_bytes.or(config.max_output_bytes);
+        let said = |list: &[(String, String)], name: &str| list.iter().any(|(known, _)| known == name);
+        let lengths = config.output_counts.iter().filter(|(name, _)| !said(&self.lengths, name));
+        whole.lengths.extend(lengths.map(|(name, count)| (name.clone(), count.to_string())));
+        let constants = config.specialization.iter().filter(|(name, _)| !said(&self.constants, name));
+        whole.constants.extend(constants.map(|(name, value)| (name.to_string(), value.to_string())));
+        whole
+    }
+
+    /// The steps that were asked for.
+    pub fn fuel(&self) -> Option<u64> {
+        self.fuel
     }
 
     /// The flags as one writes them in a shell, each after a space; empty if there are none.

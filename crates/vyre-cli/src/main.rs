@@ -4,6 +4,7 @@
 //! written. 3: there is no verdict.
 
 mod check;
+mod devices;
 mod emit;
 mod fmt;
 mod fuzz;
@@ -61,6 +62,7 @@ enum Command {
     Check(check::Args),
     Fmt(fmt::Args),
     Emit(emit::Args),
+    Devices(devices::Args),
     Reduce(reduce::Args),
     Fuzz(fuzz::Args),
     #[command(hide = true)]
@@ -92,6 +94,7 @@ fn main() -> ExitCode {
         Command::Check(args) => (check::check(args), args.json),
         Command::Fmt(args) => (fmt::fmt(args), args.json),
         Command::Emit(args) => (emit::emit(args), args.json),
+        Command::Devices(args) => (devices::devices(args), args.json),
         Command::Reduce(args) => (reduce::run(args), args.json),
         Command::Fuzz(args) => (fuzz::run(args), args.json),
         Command::Worker(args) => (worker::worker(args), false),

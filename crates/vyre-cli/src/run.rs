@@ -1,16 +1,19 @@
-//! `vyre run`: one dispatch on the reference, with inputs from the command line and files.
+//! `vyre run`: one dispatch on a backend, with inputs from the command line and files.
 
 use crate::launch::{LaunchArgs, Launched, assignment, given_twice};
-use crate::{Failure, json, print};
+use crate::{Failure, json, print, read, warn};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::sync::Arc;
+use vyre::backend::registry::acquire;
 use vyre::ir::{DataType, Program};
 use vyre::kernel::Kernel;
 use vyre::launch::plan;
+use vyre::pipeline::{self, PipelineReproManifest};
 use vyre::reference::Schedule;
 use vyre::spec::ErrorCode;
-use vyre::{Diagnostic, Report, values};
+use vyre::{BackendError, Diagnostic, Report, values};
 
 /// Run a kernel and show its outputs.
 #[derive(clap::Args)]
@@ -29,14 +32,19 @@ The launch:
   --len out=8               the length of an output that declares none (else: that of the longest input that declares none)
   --const scale=5           a specialization constant
 
+Where it runs:
+  --backend bulk            one of `vyre devices`; `auto` takes the first that fits, and --explain says why others do not
+  --timed                   how long it took
+  --save-manifest k.json    everything that is needed to run the same elsewhere: vyre run --manifest k.json --in …
+
 Examples:
   vyre run examples/xor.vyre --in a=1,2,3 --in b=7,7,7
   vyre run examples/xor.vyre --in a=@a.bin --in b=@b.bin --out out=@xor.bin
   vyre run examples/histogram.vyre --in x=3,1,3,3 --json")]
 pub struct Args {
-    /// A kernel in text form; `-` is standard input
-    #[arg(value_name = "FILE")]
-    file: String,
+    /// A kernel in text or wire form; `-` is standard input
+    #[arg(value_name = "FILE", required_unless_present = "manifest")]
+    file: Option<String>,
     #[command(flatten)]
     launch: LaunchArgs,
     /// Write an output's bytes to a file instead of showing it
@@ -46,6 +54,21 @@ pub struct Args {
     /// interleave:SEED, late or atomics:A,B,…
     #[arg(long, default_value_t)]
     schedule: Schedule,
+    /// The backend it runs on, or `auto`
+    #[arg(long, value_name = "NAME")]
+    backend: Option<String>,
+    /// Say how long it took
+    #[arg(long)]
+    timed: bool,
+    /// Say why backends were passed over
+    #[arg(long)]
+    explain: bool,
+    /// Run the pipeline that a manifest describes
+    #[arg(long, value_name = "FILE", conflicts_with = "file")]
+    manifest: Option<String>,
+    /// Write the manifest of this pipeline
+    #[arg(long, value_name = "FILE")]
+    save_manifest: Option<String>,
     /// Show every element, however many there are
     #[arg(long)]
     full: bool,
@@ -57,8 +80,19 @@ pub struct Args {
 /// Elements that are shown of an output unless `--full` asks for all.
 const SHOWN: usize = 256;
 
+/// The backend of `vyre run` unless another is named: the definition.
+const DEFAULT: &str = "reference";
+
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let mut launched = args.launch.load(&args.file)?;
+    let manifest = args.manifest.as_deref().map(read_manifest).transpose()?;
+    let mut launched = match (&manifest, &args.file) {
+        (Some(manifest), _) => {
+            let program = manifest.program().map_err(|error| error.report(None))?;
+            args.launch.over(&manifest.config).launch(program)?
+        }
+        (None, Some(file)) => args.launch.load(file)?,
+        (None, None) => return Err(Failure::Usage("name a kernel".into())),
+    };
     launched.options.schedule = args.schedule.clone();
     let Launched { program, options, .. } = &launched;
     let kernel = launched.kernel()?;
@@ -66,7 +100,18 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let ordered = launched.inputs();
     let sizes: Vec<u64> = ordered.iter().map(|bytes| bytes.len() as u64).collect();
     let launch = plan(program, &sizes, &options.launch)?;
-    let outputs = vyre::reference::run(program, &ordered, options).map_err(|error| error.report(program))?;
+    let said = manifest.as_ref().map(|manifest| manifest.backend_id.as_str());
+    let name = args.backend.as_deref().or(said).unwrap_or(DEFAULT);
+    // The reference itself knows the statement that trapped, and takes schedules and fuel.
+    let asks_backend = args.timed || args.explain || args.save_manifest.is_some();
+    let own_flags = args.schedule != Schedule::Forward || args.launch.fuel().is_some();
+    if own_flags && (name != DEFAULT || asks_backend) {
+        return Err(Failure::Usage("--schedule and --fuel are for `vyre run` on the reference, without its backend".into()));
+    }
+    let (outputs, time) = match name == DEFAULT && !asks_backend {
+        true => (vyre::reference::run(program, &ordered, options).map_err(|error| error.report(program))?, None),
+        false => on_backend(args, name, &launched, &ordered)?,
+    };
     let mut shown = String::new();
     let mut listed = Vec::new();
     for (i, bytes) in program.interface().outputs.iter().zip(&outputs) {
@@ -90,12 +135,57 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         }
     }
     if args.json {
-        let object = json!({ "outputs": listed, "grid": launch.grid, "workgroup_size": launch.workgroup_size });
+        let mut object = json!({ "outputs": listed, "grid": launch.grid, "workgroup_size": launch.workgroup_size });
+        if let Some(time) = time {
+            object["wall_ns"] = json!(time);
+        }
         print(&format!("{object}\n"));
     } else {
+        if let Some(time) = time {
+            let _ = writeln!(shown, "took {:.1} µs", time as f64 / 1e3);
+        }
         print(&shown);
     }
     Ok(())
+}
+
+/// The outputs, and the nanoseconds they took if that was asked for.
+fn on_backend(args: &Args, name: &str, launched: &Launched, inputs: &[&[u8]]) -> Result<(Vec<Vec<u8>>, Option<u64>), Failure> {
+    let program = &launched.program;
+    let config = launched.dispatch_config();
+    let failed = |error: BackendError| error.report(Some(program));
+    let chosen = match name {
+        "auto" => {
+            let route = vyre::route::route(program, &config).map_err(failed)?;
+            if args.explain {
+                route.tried.iter().for_each(|tried| warn(&format!("{tried}\n")));
+            }
+            route.backend
+        }
+        name => {
+            let backend = acquire(name).map_err(|error| Failure::Usage(error.message()))?;
+            if args.explain {
+                let reasons = vyre::route::misfits(&*backend, program, &config);
+                warn(&format!("{}\n", vyre::route::Tried { id: name.into(), reasons }));
+            }
+            backend
+        }
+    };
+    if let Some(path) = &args.save_manifest {
+        let build = pipeline::compile_with_telemetry(Arc::from(chosen), program, &config).map_err(failed)?;
+        let document = build.manifest.to_json().map_err(failed)?;
+        std::fs::write(path, document).map_err(|error| Failure::Usage(format!("cannot write {path}: {error}")))?;
+        let timed = build.pipeline.dispatch_borrowed_timed(inputs, &config).map_err(failed)?;
+        return Ok((timed.outputs, args.timed.then_some(timed.wall_ns)));
+    }
+    let timed = chosen.dispatch_borrowed_timed(program, inputs, &config).map_err(failed)?;
+    Ok((timed.outputs, args.timed.then_some(timed.wall_ns)))
+}
+
+fn read_manifest(path: &str) -> Result<PipelineReproManifest, Failure> {
+    let bytes = read(path)?;
+    let text = vyre::diagnostic::utf8(path, &bytes)?;
+    Ok(PipelineReproManifest::from_json(text).map_err(|error| error.report(None))?)
 }
 
 fn show(

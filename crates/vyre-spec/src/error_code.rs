@@ -122,6 +122,17 @@ error_codes! {
     E0713 "the kernel trapped";
     E0714 "a value that its buffer cannot hold";
     E0715 "a buffer is given twice";
+    // Backends and devices.
+    E0801 "the backend does not have what was asked for";
+    E0802 "no backend of this name";
+    E0803 "no backend can run the program";
+    E0804 "the program cannot be run in this way";
+    E0805 "a resident handle cannot be used so";
+    E0806 "the device has not enough memory";
+    E0807 "the dispatch took too long";
+    E0808 "the device is lost";
+    E0809 "the device gave too few bytes";
+    E0810 "the backend failed";
     // Findings about programs that are right.
     W0401 "above what the smallest devices offer";
     W0501 "a data race";

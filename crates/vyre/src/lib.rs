@@ -33,6 +33,12 @@
 //! assert_eq!(vyre::text::parse("xor.vyre", &text).unwrap(), program);
 //! ```
 
+pub use vyre_driver::{
+    BackendError, CompiledPipeline, Dispatch, DispatchConfig, OutputBuffers, PendingDispatch, ResidentError, Resource, Results,
+    TimedDispatchResult, VyreBackend, backend, grid_sync, observability, pipeline, route, specialization,
+};
+// Linked for its registrations.
+use vyre_driver_reference as _;
 pub use vyre_foundation::{Diagnostic, Location, Report};
 pub use vyre_foundation::{
     determinism, diagnostic, interface, ir, kernel, launch, memory_model, passes, specialize, text, validate, values, wire,

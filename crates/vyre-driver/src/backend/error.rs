@@ -3,7 +3,9 @@
 use std::fmt;
 use std::sync::PoisonError;
 use std::time::Duration;
-use vyre_foundation::Report;
+use vyre_foundation::ir::Program;
+use vyre_foundation::{Diagnostic, Report};
+use vyre_spec::ErrorCode;
 
 /// Why a call to a backend failed. The caller's buffers are as they were before the call.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -107,6 +109,35 @@ impl BackendError {
     #[must_use]
     pub fn poisoned_lock<T>(_: PoisonError<T>) -> Self {
         BackendError::Poisoned
+    }
+
+    /// The error as a report, with a stable code, about a program if there is one.
+    #[must_use]
+    pub fn report(&self, program: Option<&Program>) -> Report {
+        let code = match self {
+            BackendError::Rejected(report) => return report.clone(),
+            BackendError::UnsupportedFeature { .. } => ErrorCode::E0801,
+            BackendError::UnknownBackend { .. } => ErrorCode::E0802,
+            BackendError::NoBackend { .. } => ErrorCode::E0803,
+            BackendError::InvalidProgram { .. } => ErrorCode::E0804,
+            BackendError::Resident(_) => ErrorCode::E0805,
+            BackendError::Trap { .. } => ErrorCode::E0713,
+            BackendError::OutOfMemory { .. } => ErrorCode::E0806,
+            BackendError::Timeout { .. } => ErrorCode::E0807,
+            BackendError::DeviceLost { .. } => ErrorCode::E0808,
+            BackendError::ShortRead { .. } => ErrorCode::E0809,
+            BackendError::Poisoned | BackendError::Other(_) => ErrorCode::E0810,
+        };
+        // What to do stands after the words that messages have for it.
+        let message = self.message();
+        let diagnostic = match message.split_once(" Fix: ") {
+            Some((what, fix)) => Diagnostic::new(code, what.trim_end_matches('.')).help(fix),
+            None => Diagnostic::new(code, message),
+        };
+        match program {
+            Some(program) => Report::about(program, vec![diagnostic]),
+            None => Report::single(diagnostic),
+        }
     }
 
     /// What went wrong and what to do about it, in words.

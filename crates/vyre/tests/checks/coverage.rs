@@ -36,7 +36,10 @@ pub fn trials(files: Vec<PathBuf>) -> Vec<Trial> {
     vec![
         of("every error code", |seen| {
             let exempt = WITHOUT_FILE.map(|(code, _)| code);
-            let missing = ErrorCode::ALL.iter().filter(|code| !seen.codes.contains(code) && !exempt.contains(code));
+            // What goes wrong with devices is in the tests of vyre-driver.
+            let about_devices = |code: &ErrorCode| code.name().starts_with("E08");
+            let wanted = ErrorCode::ALL.iter().filter(|code| !exempt.contains(code) && !about_devices(code));
+            let missing = wanted.filter(|code| !seen.codes.contains(code));
             missing.map(|code| format!("{code}: {}", code.title())).collect()
         }),
         of("every op on every type", |seen| {

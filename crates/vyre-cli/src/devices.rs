@@ -1,0 +1,94 @@
+//! `vyre devices`: which backends there are, and what each can do.
+
+use crate::{Failure, print};
+use serde_json::{Value, json};
+use std::fmt::Write;
+use vyre::VyreBackend;
+use vyre::backend::registry::{BackendRegistration, acquire, registered_backends};
+
+/// List the backends, with their devices, limits and capabilities.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Backends are listed in the order in which `vyre run --backend auto` tries them. One that cannot be opened says why.
+
+Examples:
+  vyre devices
+  vyre devices --json")]
+pub struct Args {
+    /// One JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+pub fn devices(args: &Args) -> Result<(), Failure> {
+    let all = registered_backends();
+    if args.json {
+        let listed: Vec<Value> = all.iter().map(|registration| as_json(registration)).collect();
+        print(&format!("{}\n", json!({ "backends": listed })));
+        return Ok(());
+    }
+    let mut out = String::new();
+    for registration in all {
+        let _ = writeln!(out, "{}: {}", registration.id, registration.about);
+        match acquire(registration.id) {
+            Ok(backend) => {
+                let [x, y, z] = backend.max_workgroup_size();
+                let _ = writeln!(out, "  device        {} (version {})", backend.device_name(), backend.version());
+                let _ = writeln!(
+                    out,
+                    "  workgroup     at most {} invocations, {x} x {y} x {z}",
+                    backend.max_compute_invocations_per_workgroup()
+                );
+                let _ = writeln!(
+                    out,
+                    "  grid          at most {} workgroups an axis",
+                    backend.max_compute_workgroups_per_dimension()
+                );
+                let _ = writeln!(out, "  buffer        at most {} bytes", backend.max_storage_buffer_bytes());
+                let has: Vec<&str> =
+                    capabilities(&*backend).into_iter().filter(|(_, there)| *there).map(|(name, _)| name).collect();
+                let _ = writeln!(out, "  capabilities  {}", has.join(", "));
+            }
+            Err(error) => {
+                let _ = writeln!(out, "  cannot be opened: {}", error.message());
+            }
+        }
+    }
+    print(&out);
+    Ok(())
+}
+
+fn capabilities(backend: &dyn VyreBackend) -> [(&'static str, bool); 10] {
+    [
+        ("subgroups", backend.supports_subgroup_ops()),
+        ("f16", backend.supports_f16()),
+        ("bf16", backend.supports_bf16()),
+        ("f64", backend.supports_f64()),
+        ("grid barriers", backend.supports_grid_sync()),
+        ("grid barriers by splitting", !backend.supports_grid_sync() && backend.allows_host_grid_sync_split()),
+        ("asynchronous", backend.supports_async_compute()),
+        ("indirect dispatch", backend.supports_indirect_dispatch()),
+        ("persistent workgroups", backend.supports_persistent_thread_dispatch()),
+        ("distributed", backend.is_distributed()),
+    ]
+}
+
+fn as_json(registration: &BackendRegistration) -> Value {
+    let mut object = json!({ "id": registration.id, "about": registration.about, "precedence": registration.precedence });
+    match acquire(registration.id) {
+        Ok(backend) => {
+            object["device"] = json!(backend.device_name());
+            object["version"] = json!(backend.version());
+            object["limits"] = json!({
+                "workgroup_size": backend.max_workgroup_size(),
+                "workgroup_invocations": backend.max_compute_invocations_per_workgroup(),
+                "workgroups_per_axis": backend.max_compute_workgroups_per_dimension(),
+                "buffer_bytes": backend.max_storage_buffer_bytes(),
+                "subgroup_size": backend.subgroup_size(),
+            });
+            object["capabilities"] = json!(capabilities(&*backend).into_iter().collect::<std::collections::BTreeMap<_, _>>());
+        }
+        Err(error) => object["error"] = json!(error.message()),
+    }
+    object
+}

@@ -1,0 +1,62 @@
+//! `vyre devices` and the flags of `vyre run` that are about backends, as real processes.
+
+use std::process::{Command, Output};
+
+fn vyre(args: &[&str]) -> Output {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    Command::new(env!("CARGO_BIN_EXE_vyre")).args(args).current_dir(root).output().expect("the command starts")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("it is UTF-8")
+}
+
+const XOR: [&str; 6] = ["run", "examples/xor.vyre", "--in", "a=1,2,3", "--in", "b=7,7,7"];
+
+#[test]
+fn devices_lists_what_can_run_programs() {
+    let shown = vyre(&["devices"]);
+    assert!(shown.status.success());
+    let shown = text(&shown.stdout);
+    for word in ["bulk: ", "reference: ", "workgroup", "grid barriers"] {
+        assert!(shown.contains(word), "{word} in\n{shown}");
+    }
+    let listed: serde_json::Value = serde_json::from_slice(&vyre(&["devices", "--json"]).stdout).expect("it is JSON");
+    assert_eq!(listed["backends"][0]["id"], "bulk");
+    assert_eq!(listed["backends"][0]["capabilities"]["f64"], true);
+}
+
+#[test]
+fn every_backend_gives_the_same_bytes() {
+    for backend in ["reference", "bulk", "auto"] {
+        let ran = vyre(&[&XOR[..], &["--backend", backend]].concat());
+        assert_eq!(text(&ran.stdout), "out: u32[3] = 6 5 4\n", "{}", text(&ran.stderr));
+    }
+    let unknown = vyre(&[&XOR[..], &["--backend", "gpu"]].concat());
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(text(&unknown.stderr).contains("use one of bulk, reference"));
+    let timed: serde_json::Value =
+        serde_json::from_slice(&vyre(&[&XOR[..], &["--backend", "bulk", "--timed", "--json"]].concat()).stdout)
+            .expect("it is JSON");
+    assert!(timed["wall_ns"].as_u64().is_some_and(|time| time > 0));
+    let explained = vyre(&[&XOR[..], &["--backend", "auto", "--explain"]].concat());
+    assert_eq!(text(&explained.stderr), "bulk: fits\n");
+    let fuel = vyre(&[&XOR[..], &["--backend", "bulk", "--fuel", "9"]].concat());
+    assert_eq!(fuel.status.code(), Some(2));
+}
+
+#[test]
+fn a_manifest_runs_the_same_pipeline_again() {
+    let path = std::env::temp_dir().join(format!("vyre-manifest-{}.json", std::process::id()));
+    let file = path.to_str().expect("a plain path");
+    let saved = vyre(&[&XOR[..], &["--backend", "bulk", "--save-manifest", file]].concat());
+    assert!(saved.status.success(), "{}", text(&saved.stderr));
+    let again = vyre(&["run", "--manifest", file, "--in", "a=1,2,3", "--in", "b=7,7,7"]);
+    assert_eq!(text(&again.stdout), "out: u32[3] = 6 5 4\n", "{}", text(&again.stderr));
+    let document = std::fs::read_to_string(&path).expect("it was written");
+    std::fs::write(&path, document.replace("a[i] ^ b[i]", "a[i] | b[i]")).expect("it can be written");
+    let changed = vyre(&["run", "--manifest", file, "--in", "a=1,2,3", "--in", "b=7,7,7"]);
+    assert_eq!(changed.status.code(), Some(1));
+    assert!(text(&changed.stderr).contains("another digest"), "{}", text(&changed.stderr));
+    std::fs::remove_file(&path).expect("it is there");
+}
