@@ -1,14 +1,15 @@
 //! The identity of a compiled pipeline: everything that can change its code, as one type.
 
 use crate::backend::{DispatchConfig, VyreBackend};
-use crate::specialization::SpecMap;
+use crate::specialization::{SpecMap, SpecValue};
+use std::hash::{Hash, Hasher};
 use vyre_foundation::ir::{Fingerprint, Program};
 
 /// Changes when the meaning of the fields below does.
 const FORMAT: u32 = 1;
 
 /// What makes two pipelines the same. Two that differ in anything that can change code have different keys.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, Debug)]
 pub struct PipelineKey {
     /// The program as it was given, constants not yet replaced.
     pub program: Fingerprint,
@@ -32,7 +33,7 @@ impl PipelineKey {
     pub fn new(backend: &dyn VyreBackend, program: &Program, config: &DispatchConfig) -> Self {
         PipelineKey {
             program: program.fingerprint(),
-            backend: format!("{} {}", backend.id(), backend.version()),
+            backend: [backend.id(), " ", backend.version()].concat(),
             device: backend.device_fingerprint(),
             specialization: config.specialization.clone(),
             workgroup_override: config.workgroup_override,
@@ -41,27 +42,65 @@ impl PipelineKey {
         }
     }
 
-    /// A hash over all of it.
+    /// All of it, so that different keys have different bytes.
     #[must_use]
-    pub fn hash(&self) -> [u8; 32] {
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let PipelineKey { program, backend, device, specialization, workgroup_override, ulp_budget, profile } = self;
         let mut bytes = FORMAT.to_le_bytes().to_vec();
-        bytes.extend_from_slice(&self.program);
-        for text in [Some(&self.backend), Some(&self.device), self.profile.as_ref()] {
+        bytes.extend_from_slice(program);
+        for text in [Some(backend), Some(device), profile.as_ref()] {
             // A length that no text has tells `None` from an empty text.
             bytes.extend_from_slice(&text.map_or(u64::MAX, |text| text.len() as u64).to_le_bytes());
             bytes.extend_from_slice(text.map_or(&[], |text| text.as_bytes()));
         }
-        self.specialization.encode(&mut bytes);
-        for part in [self.workgroup_override, self.ulp_budget.map(|ulp| [u32::from(ulp), 0, 0])] {
+        specialization.encode(&mut bytes);
+        // Every NaN has the same text.
+        specialization.iter().for_each(|(_, value)| bytes.extend_from_slice(&value.cache_hash().to_le_bytes()));
+        for part in [*workgroup_override, ulp_budget.map(|ulp| [u32::from(ulp), 0, 0])] {
             bytes.push(u8::from(part.is_some()));
             part.iter().flatten().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
         }
-        *blake3::hash(&bytes).as_bytes()
+        bytes
     }
 
-    /// The hash as people write it.
+    /// The hash of [`PipelineKey::to_bytes`] as people write it.
     #[must_use]
     pub fn to_hex(&self) -> String {
-        blake3::Hash::from_bytes(self.hash()).to_hex().to_string()
+        blake3::hash(&self.to_bytes()).to_hex().to_string()
     }
+}
+
+impl PartialEq for PipelineKey {
+    fn eq(&self, other: &Self) -> bool {
+        let PipelineKey { program, backend, device, specialization, workgroup_override, ulp_budget, profile } = self;
+        *program == other.program
+            && *backend == other.backend
+            && *device == other.device
+            && specialization.len() == other.specialization.len()
+            && specialization.iter().zip(other.specialization.iter()).all(|(a, b)| a.0 == b.0 && same_value(a.1, b.1))
+            && *workgroup_override == other.workgroup_override
+            && *ulp_budget == other.ulp_budget
+            && *profile == other.profile
+    }
+}
+
+impl Eq for PipelineKey {}
+
+impl Hash for PipelineKey {
+    /// Backend and device are left out: one cache has one of each, and equality compares them.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let PipelineKey { program, backend: _, device: _, specialization, workgroup_override, ulp_budget, profile } = self;
+        program.hash(state);
+        if !specialization.is_empty() {
+            specialization.cache_hash().hash(state);
+        }
+        workgroup_override.hash(state);
+        ulp_budget.hash(state);
+        profile.hash(state);
+    }
+}
+
+/// By bits: `0.0` and `-0.0` give different code, and a NaN gives the same code as itself.
+fn same_value(a: &SpecValue, b: &SpecValue) -> bool {
+    if let (SpecValue::F32(a), SpecValue::F32(b)) = (a, b) { a.to_bits() == b.to_bits() } else { a == b }
 }

@@ -4,11 +4,15 @@
 //! backend that has none gets a pass-through pipeline, which calls it for every dispatch and is never cached.
 
 mod audit;
+mod cache;
+mod disk;
 mod key;
 mod manifest;
 mod passthrough;
 
 pub use audit::{PipelineCacheAudit, PipelineCacheAuditReport, PipelineCacheSnapshot};
+pub use cache::PipelineCache;
+pub use disk::{DiskCache, Fetched, Miss};
 pub use key::PipelineKey;
 pub use manifest::PipelineReproManifest;
 
