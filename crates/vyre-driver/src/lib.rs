@@ -4,6 +4,8 @@
 //! - [`pipeline`]: compile once, run many times; caches; the manifest that reproduces a pipeline elsewhere.
 //! - [`specialization`]: values for constants, and keys made of them.
 //! - [`grid_sync`]: programs with grid barriers as several dispatches.
+//! - [`resident`]: the handles of data that stays on a device.
+//! - [`inject`]: a backend that fails on demand.
 //! - [`observability`]: counters of dispatches.
 //! - [`launch`]: a program's identity as devices take it.
 //! - [`route`](mod@route): which backend can run a program, and why others cannot.
@@ -11,9 +13,11 @@
 
 pub mod backend;
 pub mod grid_sync;
+pub mod inject;
 pub mod launch;
 pub mod observability;
 pub mod pipeline;
+pub mod resident;
 pub mod route;
 pub mod specialization;
 mod typed;

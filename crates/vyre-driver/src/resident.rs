@@ -1,0 +1,184 @@
+//! The handles of data that stays on a device: who gave them out, and what they stand for.
+//!
+//! The upper 24 bits of a handle are the number of the table, which no other table of the process has; the lower 40 count. Numbers
+//! are never used again, so that what a handle may still mean follows from its number alone: from another table it is foreign;
+//! from before the last loss it is stale; otherwise it is live or was freed. Nothing is remembered about handles that are gone.
+
+use crate::backend::{BackendError, ResidentError, Resource};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+const SERIAL_BITS: u32 = 40;
+const SERIALS: u64 = 1 << SERIAL_BITS;
+const TABLES: u64 = 1 << (u64::BITS - SERIAL_BITS);
+
+/// What the handles of one instance of a backend stand for: `T` is the backend's memory. Keep it under the backend's own lock.
+#[derive(Debug)]
+pub struct ResidentTable<T> {
+    /// In the place it has in handles; `None` until the first one.
+    table: Option<u64>,
+    /// By the serial part of the handle.
+    live: HashMap<u64, Live<T>>,
+    /// The next serial part.
+    next: u64,
+    /// The first serial part since the device was last opened.
+    first: u64,
+    usage: ResidentUsage,
+}
+
+#[derive(Debug)]
+struct Live<T> {
+    value: T,
+    bytes: u64,
+}
+
+/// How much is resident.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ResidentUsage {
+    /// Bytes now.
+    pub live_bytes: u64,
+    /// Bytes at most so far.
+    pub peak_bytes: u64,
+    /// Handles now.
+    pub live_handles: u64,
+    /// Handles at most so far.
+    pub peak_handles: u64,
+}
+
+impl<T> Default for ResidentTable<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T> ResidentTable<T> {
+    /// An empty table.
+    #[must_use]
+    pub fn new() -> Self {
+        ResidentTable { table: None, live: HashMap::new(), next: 0, first: 0, usage: ResidentUsage::default() }
+    }
+
+    /// Gives out a handle for memory of so many bytes.
+    ///
+    /// # Errors
+    ///
+    /// If there are no numbers left, or the bytes of all handles cannot be counted.
+    pub fn insert(&mut self, value: T, bytes: u64) -> Result<Resource, BackendError> {
+        let exhausted = || BackendError::new("there are no numbers left for resident handles. Fix: start the process again");
+        let Some(live_bytes) = self.usage.live_bytes.checked_add(bytes) else {
+            return Err(BackendError::OutOfMemory { requested: bytes });
+        };
+        let table = match self.table {
+            Some(table) => table,
+            None => next_table().ok_or_else(exhausted)? << SERIAL_BITS,
+        };
+        if self.next == SERIALS {
+            return Err(exhausted());
+        }
+        self.table = Some(table);
+        let serial = self.next;
+        self.next += 1;
+        self.live.insert(serial, Live { value, bytes });
+        self.usage.live_bytes = live_bytes;
+        self.usage.peak_bytes = self.usage.peak_bytes.max(live_bytes);
+        self.usage.live_handles += 1;
+        self.usage.peak_handles = self.usage.peak_handles.max(self.usage.live_handles);
+        Ok(Resource::Resident(table | serial))
+    }
+
+    /// What a handle stands for.
+    pub fn get(&self, resource: &Resource) -> Result<&T, ResidentError> {
+        Ok(&self.find(resource)?.value)
+    }
+
+    /// What a handle stands for, to be changed.
+    pub fn get_mut(&mut self, resource: &Resource) -> Result<&mut T, ResidentError> {
+        let (handle, serial) = self.serial(resource)?;
+        self.live.get_mut(&serial).map(|live| &mut live.value).ok_or(ResidentError::Freed(handle))
+    }
+
+    /// The bytes of a handle.
+    pub fn size(&self, resource: &Resource) -> Result<u64, ResidentError> {
+        Ok(self.find(resource)?.bytes)
+    }
+
+    /// Takes a handle back, with what it stood for.
+    pub fn free(&mut self, resource: &Resource) -> Result<T, ResidentError> {
+        let (handle, serial) = self.serial(resource)?;
+        let Live { value, bytes } = self.live.remove(&serial).ok_or(ResidentError::Freed(handle))?;
+        self.usage.live_bytes -= bytes;
+        self.usage.live_handles -= 1;
+        Ok(value)
+    }
+
+    /// Refuses bytes that are not all inside the memory of a handle.
+    pub fn check_range(&self, resource: &Resource, offset: u64, length: u64) -> Result<(), ResidentError> {
+        let (handle, _) = self.serial(resource)?;
+        let size = self.find(resource)?.bytes;
+        match offset.checked_add(length) {
+            Some(end) if end <= size => Ok(()),
+            Some(_) | None => Err(ResidentError::OutOfRange { handle, offset, length, size }),
+        }
+    }
+
+    /// Refuses the resources of a dispatch, each with whether it is written, if one of them is not live, or if one handle stands for
+    /// two buffers and one of these is written.
+    pub fn check_aliasing(&self, resources: &[(&Resource, bool)]) -> Result<(), ResidentError> {
+        let mut written_before: HashMap<u64, bool> = HashMap::new();
+        for (resource, written) in resources {
+            let Resource::Resident(handle) = resource else { continue };
+            self.find(resource)?;
+            match written_before.get_mut(handle) {
+                Some(before) if *before || *written => return Err(ResidentError::Aliased(*handle)),
+                Some(_) => {}
+                None => {
+                    written_before.insert(*handle, *written);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The device is gone: every handle given out so far is stale. Gives what they stood for.
+    pub fn lose(&mut self) -> Vec<T> {
+        self.first = self.next;
+        self.usage.live_bytes = 0;
+        self.usage.live_handles = 0;
+        self.live.drain().map(|(_, live)| live.value).collect()
+    }
+
+    /// How much is resident, and was at most.
+    #[must_use]
+    pub fn usage(&self) -> ResidentUsage {
+        self.usage
+    }
+
+    fn find(&self, resource: &Resource) -> Result<&Live<T>, ResidentError> {
+        let (handle, serial) = self.serial(resource)?;
+        self.live.get(&serial).ok_or(ResidentError::Freed(handle))
+    }
+
+    /// The handle and its serial part, if this table gave it out since the device was last opened.
+    fn serial(&self, resource: &Resource) -> Result<(u64, u64), ResidentError> {
+        let handle = match resource {
+            Resource::Resident(handle) => *handle,
+            Resource::Borrowed(_) => return Err(ResidentError::NotResident),
+        };
+        let serial = handle % SERIALS;
+        if self.table != Some(handle - serial) || serial >= self.next {
+            return Err(ResidentError::Foreign(handle));
+        }
+        if serial < self.first {
+            return Err(ResidentError::Stale(handle));
+        }
+        Ok((handle, serial))
+    }
+}
+
+/// A number that no table of the process has, from 1 on; zero would make small numbers look like handles.
+fn next_table() -> Option<u64> {
+    static TABLES_MADE: AtomicU64 = AtomicU64::new(0);
+    // Stops at the end instead of beginning again.
+    let made = TABLES_MADE.fetch_update(Relaxed, Relaxed, |made| (made + 1 < TABLES).then_some(made + 1));
+    made.ok().map(|made| made + 1)
+}

@@ -1,0 +1,504 @@
+//! Faults at every call: a structured error, the caller's buffers untouched, and a correct dispatch afterwards.
+
+use std::collections::HashMap;
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use vyre_driver::backend::private::Sealed;
+use vyre_driver::inject::{Fault, FaultPlan, FaultyBackend, Method};
+use vyre_driver::pipeline::{PipelineCache, PipelineCacheSnapshot, PipelineKey};
+use vyre_driver::resident::ResidentTable;
+use vyre_driver::{
+    BackendError, CompiledPipeline, DispatchConfig, OutputBuffers, ResidentError, Resource, TimedDispatchResult, VyreBackend,
+};
+use vyre_foundation::ir::{Access, Program};
+use vyre_foundation::text;
+use vyre_reference::Options;
+
+/// The reference with everything that a backend can have: resident data, and pipelines of its own in a cache.
+struct Device {
+    memory: Arc<Memory>,
+    pipelines: PipelineCache<Compiled>,
+}
+
+type Memory = Mutex<ResidentTable<Vec<u8>>>;
+
+struct Compiled {
+    memory: Arc<Memory>,
+    program: Program,
+    config: DispatchConfig,
+}
+
+fn device() -> Box<dyn VyreBackend> {
+    Box::new(Device { memory: Arc::default(), pipelines: PipelineCache::new(1 << 20) })
+}
+
+fn run(program: &Program, inputs: &[&[u8]], config: &DispatchConfig) -> Result<Vec<Vec<u8>>, BackendError> {
+    vyre_reference::run(program, inputs, &Options { launch: config.launch(), ..Options::default() })
+        .map_err(|error| BackendError::new(error.to_string()))
+}
+
+/// Runs a program on resources; gives the bytes of the outputs that are not resident.
+fn run_resident(
+    memory: &Memory,
+    program: &Program,
+    resources: &[Resource],
+    config: &DispatchConfig,
+) -> Result<OutputBuffers, BackendError> {
+    let mut memory = memory.lock().map_err(BackendError::poisoned_lock)?;
+    let bound = bound_buffers(program);
+    let written = |i: &usize| program.buffers()[*i].access.is_output();
+    let uses: Vec<(&Resource, bool)> = resources.iter().zip(&bound).map(|(resource, i)| (resource, written(i))).collect();
+    memory.check_aliasing(&uses)?;
+    let of_buffer: HashMap<usize, &Resource> = bound.iter().copied().zip(resources).collect();
+    let inputs = program.interface().inputs.iter().map(|i| match of_buffer[i] {
+        Resource::Borrowed(bytes) => Ok(bytes.clone()),
+        handle @ Resource::Resident(_) => memory.get(handle).cloned(),
+    });
+    let inputs: Vec<Vec<u8>> = inputs.collect::<Result<_, ResidentError>>()?;
+    let results = run(program, &inputs.iter().map(Vec::as_slice).collect::<Vec<_>>(), config)?;
+    let mut outputs = Vec::new();
+    for (i, bytes) in program.interface().outputs.iter().zip(results) {
+        match of_buffer[i] {
+            Resource::Borrowed(_) => outputs.push(bytes),
+            handle @ Resource::Resident(_) => *memory.get_mut(handle)? = bytes,
+        }
+    }
+    Ok(outputs)
+}
+
+impl Sealed for Device {}
+
+impl VyreBackend for Device {
+    fn id(&self) -> &'static str {
+        "device"
+    }
+
+    fn dispatch(&self, program: &Program, inputs: &[Vec<u8>], config: &DispatchConfig) -> Result<Vec<Vec<u8>>, BackendError> {
+        run(program, &inputs.iter().map(Vec::as_slice).collect::<Vec<_>>(), config)
+    }
+
+    fn compile_native(
+        &self,
+        program: &Program,
+        config: &DispatchConfig,
+    ) -> Result<Option<Arc<dyn CompiledPipeline>>, BackendError> {
+        let compiled = self.pipelines.get_or_build(&PipelineKey::new(self, program, config), || {
+            let compiled = Compiled { memory: self.memory.clone(), program: program.clone(), config: config.clone() };
+            Ok((Arc::new(compiled), program.wire_body().len() as u64))
+        })?;
+        Ok(Some(compiled))
+    }
+
+    fn pipeline_cache_snapshot(&self) -> Option<PipelineCacheSnapshot> {
+        Some(self.pipelines.snapshot())
+    }
+
+    fn allocate_resident(&self, byte_len: usize) -> Result<Resource, BackendError> {
+        self.memory.lock().map_err(BackendError::poisoned_lock)?.insert(vec![0; byte_len], byte_len as u64)
+    }
+
+    fn upload_resident_at_many(&self, uploads: &[(&Resource, usize, &[u8])]) -> Result<(), BackendError> {
+        let mut memory = self.memory.lock().map_err(BackendError::poisoned_lock)?;
+        for (resource, offset, bytes) in uploads {
+            memory.check_range(resource, *offset as u64, bytes.len() as u64)?;
+        }
+        for (resource, offset, bytes) in uploads {
+            memory.get_mut(resource)?[*offset..*offset + bytes.len()].copy_from_slice(bytes);
+        }
+        Ok(())
+    }
+
+    fn download_resident(&self, resource: &Resource) -> Result<Vec<u8>, BackendError> {
+        Ok(self.memory.lock().map_err(BackendError::poisoned_lock)?.get(resource)?.clone())
+    }
+
+    fn download_resident_ranges(&self, ranges: &[(&Resource, usize, usize)]) -> Result<Vec<Vec<u8>>, BackendError> {
+        let memory = self.memory.lock().map_err(BackendError::poisoned_lock)?;
+        let read = ranges.iter().map(|(resource, offset, length)| {
+            memory.check_range(resource, *offset as u64, *length as u64)?;
+            Ok(memory.get(resource)?[*offset..*offset + *length].to_vec())
+        });
+        read.collect()
+    }
+
+    fn free_resident(&self, resource: Resource) -> Result<(), BackendError> {
+        self.memory.lock().map_err(BackendError::poisoned_lock)?.free(&resource)?;
+        Ok(())
+    }
+
+    fn dispatch_resident_timed(
+        &self,
+        program: &Program,
+        resources: &[Resource],
+        config: &DispatchConfig,
+    ) -> Result<TimedDispatchResult, BackendError> {
+        let start = Instant::now();
+        let outputs = run_resident(&self.memory, program, resources, config)?;
+        Ok(TimedDispatchResult { outputs, wall_ns: start.elapsed().as_nanos() as u64, device_ns: None })
+    }
+}
+
+impl Sealed for Compiled {}
+
+impl CompiledPipeline for Compiled {
+    fn id(&self) -> &str {
+        "compiled"
+    }
+
+    fn dispatch(&self, inputs: &[Vec<u8>], config: &DispatchConfig) -> Result<Vec<Vec<u8>>, BackendError> {
+        run(&self.program, &inputs.iter().map(Vec::as_slice).collect::<Vec<_>>(), &*config.over(&self.config)?)
+    }
+
+    fn dispatch_persistent_handles(&self, inputs: &[Resource], config: &DispatchConfig) -> Result<OutputBuffers, BackendError> {
+        run_resident(&self.memory, &self.program, inputs, &*config.over(&self.config)?)
+    }
+}
+
+/// Inputs and outputs in the order of binding numbers, by their place among the declarations.
+fn bound_buffers(program: &Program) -> Vec<usize> {
+    let mut bound: Vec<usize> = (0..program.buffers().len())
+        .filter(|i| program.interface().inputs.contains(i) || program.interface().outputs.contains(i))
+        .collect();
+    bound.sort_by_key(|i| program.buffers()[*i].binding);
+    bound
+}
+
+/// A program with inputs, and what it must give.
+struct Case {
+    name: String,
+    program: Program,
+    inputs: Vec<Vec<u8>>,
+    config: DispatchConfig,
+    outputs: Vec<Vec<u8>>,
+}
+
+impl Case {
+    fn borrowed(&self) -> Vec<&[u8]> {
+        self.inputs.iter().map(Vec::as_slice).collect()
+    }
+}
+
+/// The examples, and checks that need no more than bytes.
+fn cases() -> Vec<Case> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut paths: Vec<_> = ["examples", "checks/run/barriers", "checks/run/atomics"]
+        .iter()
+        .flat_map(|folder| fs::read_dir(root.join(folder)).unwrap().map(|entry| entry.unwrap().path()))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "vyre"))
+        .collect();
+    paths.sort();
+    let config = DispatchConfig { timeout: Some(Duration::from_secs(3600)), ..DispatchConfig::default() };
+    let mut cases = Vec::new();
+    for path in paths {
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        let program = text::parse(&name, &fs::read_to_string(&path).unwrap()).unwrap();
+        let Ok(validated) = program.validated() else { continue };
+        let buffers = &validated.kernel().buffers;
+        let inputs: Vec<Vec<u8>> = program
+            .interface()
+            .inputs
+            .iter()
+            .map(|i| {
+                let length = u64::from(buffers[*i].count.unwrap_or(16)) * buffers[*i].element.bits().unwrap_or(32) / 8;
+                (0..length).map(|n| if n % 4 == 0 { n as u8 } else { 0 }).collect()
+            })
+            .collect();
+        let borrowed: Vec<&[u8]> = inputs.iter().map(Vec::as_slice).collect();
+        let Ok(outputs) = run(&program, &borrowed, &config) else { continue };
+        if outputs.iter().any(|output| !output.is_empty()) {
+            cases.push(Case { name, program, inputs, config: config.clone(), outputs });
+        }
+    }
+    assert!(cases.len() >= 20, "only {} programs", cases.len());
+    cases
+}
+
+/// The caller's buffers for outputs, filled with what no program gives; and where they are.
+fn callers_buffers(case: &Case) -> (OutputBuffers, Vec<*const u8>) {
+    let buffers: OutputBuffers = case.outputs.iter().map(|output| vec![0xA5; output.len() + 1]).collect();
+    let places = buffers.iter().map(|buffer| buffer.as_ptr()).collect();
+    (buffers, places)
+}
+
+/// Calls something that fills the caller's buffers: right in the same place, or an error and nothing changed.
+fn into(case: &Case, call: impl FnOnce(&mut OutputBuffers) -> Result<(), BackendError>) -> Result<(), BackendError> {
+    let (mut buffers, places) = callers_buffers(case);
+    let before = buffers.clone();
+    let result = catch_unwind(AssertUnwindSafe(|| call(&mut buffers)));
+    let now: Vec<*const u8> = buffers.iter().map(|buffer| buffer.as_ptr()).collect();
+    assert_eq!(now, places, "{}: the buffers have moved", case.name);
+    match &result {
+        Ok(Ok(())) => assert_eq!(buffers, case.outputs, "{}", case.name),
+        Ok(Err(_)) | Err(_) => assert_eq!(buffers, before, "{}: a failed call changed the caller's buffers", case.name),
+    }
+    result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+fn check(case: &Case, outputs: &[Vec<u8>]) {
+    assert_eq!(outputs, case.outputs, "{}", case.name);
+}
+
+/// Every way to run a program.
+fn everything(backend: &FaultyBackend, case: &Case) -> Result<(), BackendError> {
+    let Case { program, inputs, config, .. } = case;
+    let borrowed = case.borrowed();
+    backend.prepare()?;
+    check(case, &backend.dispatch(program, inputs, config)?);
+    check(case, &backend.dispatch_borrowed(program, &borrowed, config)?);
+    into(case, |outputs| backend.dispatch_borrowed_into(program, &borrowed, config, outputs))?;
+    check(case, &backend.dispatch_borrowed_timed(program, &borrowed, config)?.outputs);
+    check(case, &backend.dispatch_async(program, inputs, config)?.wait()?);
+    check(case, &backend.dispatch_borrowed_async(program, &borrowed, config)?.wait()?);
+
+    let pipeline = backend.compile_native(program, config)?.expect("the device compiles");
+    check(case, &pipeline.dispatch(inputs, config)?);
+    check(case, &pipeline.dispatch_borrowed(&borrowed, config)?);
+    into(case, |outputs| pipeline.dispatch_borrowed_into(&borrowed, config, outputs))?;
+    check(case, &pipeline.dispatch_borrowed_timed(&borrowed, config)?.outputs);
+    for outputs in pipeline.dispatch_borrowed_batched(&[&borrowed, &borrowed], config)? {
+        check(case, &outputs);
+    }
+    into(case, |outputs| {
+        // Moved into a batch of two and back, whatever happens.
+        let mut batch = vec![std::mem::take(outputs), vec![b"mine".to_vec()]];
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            pipeline.dispatch_borrowed_batched_into(&[&borrowed, &borrowed], config, &mut batch)
+        }));
+        *outputs = std::mem::take(&mut batch[0]);
+        match &result {
+            Ok(Ok(())) => check(case, &batch[1]),
+            Ok(Err(_)) | Err(_) => assert_eq!(batch[1], [b"mine"]),
+        }
+        result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })?;
+    resident(backend, case)?;
+    backend.flush()
+}
+
+/// All buffers on the device, one of them uploaded in parts.
+fn resident(backend: &FaultyBackend, case: &Case) -> Result<(), BackendError> {
+    let Case { program, config, .. } = case;
+    let interface = program.interface();
+    let mut resources = Vec::new();
+    let mut uploads = Vec::new();
+    for i in bound_buffers(program) {
+        let input = interface.inputs.iter().position(|input| *input == i).map(|n| &case.inputs[n]);
+        let output = interface.outputs.iter().position(|output| *output == i).map(|n| &case.outputs[n]);
+        let length = input.or(output).map_or(0, Vec::len);
+        resources.push(backend.allocate_resident(length)?);
+        uploads.push(input);
+    }
+    let inputs: Vec<(&Resource, &[u8])> =
+        resources.iter().zip(&uploads).filter_map(|(resource, bytes)| Some((resource, bytes.as_ref()?.as_slice()))).collect();
+    for (n, (resource, bytes)) in inputs.iter().enumerate() {
+        if n == 0 {
+            let middle = bytes.len() / 2;
+            backend.upload_resident(resource, &bytes[..middle])?;
+            backend.upload_resident_at(resource, middle, &bytes[middle..])?;
+        }
+    }
+    backend.upload_resident_many(&inputs[..inputs.len().min(1)])?;
+    let at: Vec<(&Resource, usize, &[u8])> = inputs.iter().map(|(resource, bytes)| (*resource, 0, *bytes)).collect();
+    backend.upload_resident_at_many(&at)?;
+    let result = backend.dispatch_resident_timed(program, &resources, config)?;
+    assert!(result.outputs.is_empty(), "{}: all outputs are resident", case.name);
+    for (n, i) in interface.outputs.iter().enumerate() {
+        let at = bound_buffers(program).iter().position(|bound| bound == i).unwrap();
+        let expected = &case.outputs[n];
+        assert_eq!(backend.download_resident(&resources[at])?, *expected, "{}", case.name);
+        assert_eq!(backend.download_resident_range(&resources[at], 1, expected.len() - 1)?, expected[1..], "{}", case.name);
+        let ranges = [(&resources[at], 0, 1), (&resources[at], expected.len(), 0)];
+        assert_eq!(backend.download_resident_ranges(&ranges)?, [expected[..1].to_vec(), vec![]], "{}", case.name);
+    }
+    // What the program only reads stays on the device; the rest comes back.
+    let pipeline = backend.compile_native(program, config)?.expect("the device compiles");
+    let mixed: Vec<Resource> = bound_buffers(program)
+        .iter()
+        .zip(resources.iter().zip(&uploads))
+        .map(|(i, (resource, input))| match program.buffers()[*i].access.is_output() {
+            true => Resource::Borrowed(input.cloned().unwrap_or_default()),
+            false => resource.clone(),
+        })
+        .collect();
+    check(case, &pipeline.dispatch_persistent_handles(&mixed, config)?);
+    into(case, |outputs| pipeline.dispatch_persistent_handles_into(&mixed, config, outputs))?;
+    resources.into_iter().try_for_each(|resource| backend.free_resident(resource))
+}
+
+/// The error that a fault must give, as far as it is the same in every call.
+fn is_of(error: &BackendError, fault: Fault, config: &DispatchConfig) -> bool {
+    match fault {
+        Fault::DeviceLost => matches!(error, BackendError::DeviceLost { .. }),
+        Fault::OutOfMemory => matches!(error, BackendError::OutOfMemory { .. }),
+        Fault::Timeout | Fault::Hang => {
+            matches!(error, BackendError::Timeout { limit } if Some(*limit) == config.timeout || limit.as_secs() == 2)
+        }
+        Fault::ShortRead => matches!(error, BackendError::ShortRead { expected, found } if found < expected),
+        Fault::Panic => false,
+    }
+}
+
+#[test]
+fn without_faults_nothing_fails_and_nothing_stays() {
+    let case = &cases()[0];
+    let backend = FaultyBackend::new(device(), FaultPlan::none());
+    assert_eq!(everything(&backend, case), Ok(()));
+    assert_eq!(backend.fired(), []);
+    assert_eq!(backend.resident_usage().live_handles, 0);
+    assert!(backend.resident_usage().peak_bytes > 0);
+    assert_eq!(backend.calls_of(Method::Dispatch), 1);
+    assert_eq!(backend.pipeline_cache_snapshot(), Some(PipelineCacheSnapshot { hits: 1, misses: 1 }));
+}
+
+#[test]
+fn a_fault_at_every_call_of_every_program_is_a_structured_error_and_the_next_dispatch_is_right() {
+    // A panic that is asked for is no news.
+    std::panic::set_hook(Box::new(|info| {
+        if !info.to_string().contains("a fault was injected") {
+            eprintln!("{info}");
+        }
+    }));
+    let cases = cases();
+    let mut fired = HashMap::new();
+    for case in &cases {
+        let clean = FaultyBackend::new(device(), FaultPlan::none());
+        everything(&clean, case).unwrap();
+        for call in 0..clean.calls() {
+            for fault in Fault::ALL {
+                let backend = FaultyBackend::new(device(), FaultPlan::none().at_call(call, fault));
+                let result = catch_unwind(AssertUnwindSafe(|| everything(&backend, case)));
+                let what = format!("{}: {fault:?} at call {call}", case.name);
+                match (backend.fired().as_slice(), result) {
+                    ([], Ok(Ok(()))) => assert_eq!(fault, Fault::ShortRead, "{what}: did not happen"),
+                    ([], other) => panic!("{what}: did not happen, and gave {other:?}"),
+                    (_, Err(_)) => assert_eq!(fault, Fault::Panic, "{what}"),
+                    (happened, Ok(Err(error))) => {
+                        assert_eq!(happened, [(call, fault)], "{what}");
+                        assert!(is_of(&error, fault, &case.config), "{what}: {error:?}");
+                    }
+                    (_, Ok(Ok(()))) => panic!("{what}: the error was lost"),
+                }
+                *fired.entry(fault).or_insert(0) += backend.fired().len();
+                let lost = matches!(fault, Fault::DeviceLost | Fault::Hang);
+                assert_eq!(backend.device_lost(), lost, "{what}");
+                if lost {
+                    let refused = into(case, |outputs| {
+                        backend.dispatch_borrowed_into(&case.program, &case.borrowed(), &case.config, outputs)
+                    });
+                    assert!(matches!(refused, Err(BackendError::DeviceLost { .. })), "{what}: {refused:?}");
+                    assert_eq!(backend.resident_usage().live_handles, 0, "{what}");
+                    assert_eq!(backend.try_recover(), Ok(()), "{what}");
+                    assert!(!backend.device_lost(), "{what}");
+                }
+                into(case, |outputs| backend.dispatch_borrowed_into(&case.program, &case.borrowed(), &case.config, outputs))
+                    .unwrap();
+                assert_eq!(everything(&backend, case), Ok(()), "{what}: afterwards");
+            }
+        }
+    }
+    for fault in Fault::ALL {
+        assert!(fired.get(&fault).is_some_and(|count| *count > 100), "{fault:?} happened {:?} times", fired.get(&fault));
+    }
+}
+
+/// A program that adds one, in place.
+fn increment() -> (Program, DispatchConfig) {
+    let program = text::parse(
+        "increment",
+        "program increment {\n  workgroup 4\n  buffer x: read_write u32 @0\n\n  if gid.x < len(x) {\n    x[gid.x] = x[gid.x] + 1\n  }\n}\n",
+    )
+    .unwrap();
+    assert_eq!(program.buffers()[0].access, Access::ReadWrite);
+    (program, DispatchConfig::default())
+}
+
+#[test]
+fn a_loss_makes_handles_pipelines_and_pending_dispatches_of_before_useless() {
+    let (program, config) = increment();
+    let input = vec![1, 0, 0, 0];
+    let backend = FaultyBackend::new(device(), FaultPlan::none().at_call_of(Method::Flush, 1, Fault::DeviceLost));
+    let resource = backend.allocate_resident(4).unwrap();
+    let Resource::Resident(handle) = resource else { panic!("a handle") };
+    let pipeline = backend.compile_native(&program, &config).unwrap().unwrap();
+    let pending = backend.dispatch_async(&program, std::slice::from_ref(&input), &config).unwrap();
+    backend.flush().unwrap();
+    assert!(matches!(backend.flush(), Err(BackendError::DeviceLost { .. })));
+    assert!(backend.device_lost());
+    assert!(matches!(pending.wait(), Err(BackendError::DeviceLost { .. })));
+    backend.try_recover().unwrap();
+    assert!(!backend.device_lost());
+    let stale = BackendError::Resident(ResidentError::Stale(handle));
+    assert_eq!(backend.download_resident(&resource), Err(stale.clone()));
+    assert_eq!(backend.upload_resident(&resource, &input), Err(stale.clone()));
+    assert_eq!(backend.dispatch_resident_timed(&program, std::slice::from_ref(&resource), &config), Err(stale.clone()));
+    assert_eq!(backend.free_resident(resource), Err(stale));
+    assert!(matches!(pipeline.dispatch(std::slice::from_ref(&input), &config), Err(BackendError::DeviceLost { .. })));
+    let again = backend.compile_native(&program, &config).unwrap().unwrap();
+    assert_eq!(again.dispatch(&[input], &config), Ok(vec![vec![2, 0, 0, 0]]));
+}
+
+#[test]
+fn a_begun_dispatch_fails_when_it_is_waited_for_and_memory_lacks_at_once() {
+    let (program, config) = increment();
+    let inputs = [vec![1, 0, 0, 0]];
+    for fault in [Fault::DeviceLost, Fault::Timeout, Fault::Hang, Fault::ShortRead] {
+        let backend = FaultyBackend::new(device(), FaultPlan::none().at_call_of(Method::DispatchAsync, 0, fault));
+        let pending = backend.dispatch_async(&program, &inputs, &config).unwrap();
+        assert!(pending.is_ready());
+        assert_eq!(backend.fired(), []);
+        assert!(is_of(&pending.wait().unwrap_err(), fault, &config));
+        assert_eq!(backend.fired(), [(0, fault)]);
+    }
+    let backend = FaultyBackend::new(device(), FaultPlan::none().at_call(0, Fault::OutOfMemory));
+    let error = backend.dispatch_async(&program, &inputs, &config).map(drop).unwrap_err();
+    assert_eq!(error, BackendError::OutOfMemory { requested: 4 });
+}
+
+#[test]
+fn errors_about_handles_name_the_callers() {
+    let (program, config) = increment();
+    let (one, other) = (FaultyBackend::new(device(), FaultPlan::none()), FaultyBackend::new(device(), FaultPlan::none()));
+    let resource = one.allocate_resident(4).unwrap();
+    let Resource::Resident(handle) = resource else { panic!("a handle") };
+    let foreign = BackendError::Resident(ResidentError::Foreign(handle));
+    assert_eq!(other.download_resident(&resource), Err(foreign.clone()));
+    assert_eq!(other.dispatch_resident_timed(&program, std::slice::from_ref(&resource), &config), Err(foreign));
+    let out_of_range = ResidentError::OutOfRange { handle, offset: 2, length: 3, size: 4 };
+    assert_eq!(one.upload_resident_at(&resource, 2, &[0; 3]), Err(BackendError::Resident(out_of_range.clone())));
+    assert_eq!(one.download_resident_range(&resource, 2, 3), Err(BackendError::Resident(out_of_range)));
+    one.free_resident(resource.clone()).unwrap();
+    assert_eq!(one.free_resident(resource), Err(BackendError::Resident(ResidentError::Freed(handle))));
+    assert_eq!(one.download_resident(&Resource::Borrowed(vec![])), Err(BackendError::Resident(ResidentError::NotResident)));
+}
+
+#[test]
+fn one_handle_for_two_buffers_with_a_writer_is_refused_by_name() {
+    let program = text::parse(
+        "copy",
+        "program copy {\n  workgroup 4\n  buffer a: read u32 @0\n  buffer b: read_write u32 @1\n\n  b[gid.x] = a[gid.x]\n}\n",
+    )
+    .unwrap();
+    let backend = FaultyBackend::new(device(), FaultPlan::none());
+    let resource = backend.allocate_resident(16).unwrap();
+    let Resource::Resident(handle) = resource else { panic!("a handle") };
+    let error = backend.dispatch_resident_timed(&program, &[resource.clone(), resource], &DispatchConfig::default());
+    assert_eq!(error, Err(BackendError::Resident(ResidentError::Aliased(handle))));
+}
+
+#[test]
+fn fault_plans_count_calls_of_one_method_and_of_all() {
+    let (program, config) = increment();
+    let inputs = [vec![1, 0, 0, 0]];
+    let plan = FaultPlan::none().at_call_of(Method::Dispatch, 1, Fault::Timeout).at_call(4, Fault::OutOfMemory);
+    let backend = FaultyBackend::new(device(), plan);
+    let results: Vec<bool> = [true, false, true, false, true]
+        .iter()
+        .map(|dispatch| if *dispatch { backend.dispatch(&program, &inputs, &config).is_ok() } else { backend.flush().is_ok() })
+        .collect();
+    assert_eq!(results, [true, true, false, true, false]);
+    assert_eq!(backend.fired(), [(2, Fault::Timeout), (4, Fault::OutOfMemory)]);
+    assert_eq!((backend.calls(), backend.calls_of(Method::Dispatch), backend.calls_of(Method::Flush)), (5, 3, 2));
+}
