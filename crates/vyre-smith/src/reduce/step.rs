@@ -27,6 +27,9 @@ pub(super) enum Step {
     Hoist(Place, usize),
     /// Empties the second arm of an `if`.
     DropElse(Place),
+    /// Puts the write that is all an `if` does in its place, with what stands at the second place in the condition as its value, or
+    /// with the condition itself as a number.
+    WriteCondition(Place, Option<Place>),
     /// Takes out everything that is declared and never mentioned.
     Unused,
     /// Writes the value of a `let` wherever its variable is used.
@@ -112,6 +115,8 @@ pub(super) enum With {
     Var(Name),
     /// `gid.x`
     Gid,
+    /// Whether a variable is, or is not, other than 0.
+    Holds(Name, bool),
 }
 
 /// Every step that a case offers, those that take much away first.
@@ -186,8 +191,21 @@ pub(super) fn statements(view: &View) -> Vec<Step> {
         if matches!(node, Node::If { otherwise, .. } if !otherwise.is_empty()) {
             steps.push(Step::DropElse(place));
         }
+        if let Node::If { cond, .. } = node
+            && only_write(node).is_some()
+        {
+            let parts = (place.0 + 1..place.0 + 1 + expr_size(cond)).map(|n| Some(Place(n)));
+            steps.extend(parts.chain([None]).map(|part| Step::WriteCondition(place, part)));
+        }
     }
     steps
+}
+
+/// The write that is all a statement does if its condition holds.
+fn only_write(node: &Node) -> Option<&Node> {
+    let Node::If { then, otherwise, .. } = node else { return None };
+    let [write @ (Node::Store { .. } | Node::Assign { .. })] = &then[..] else { return None };
+    otherwise.is_empty().then_some(write)
 }
 
 /// Statements that simpler ones can stand in for.
@@ -261,6 +279,10 @@ pub(super) fn expressions(view: &View) -> Vec<Step> {
         }
         if ty == Scalar::U32.into() {
             with.push(With::Gid);
+        }
+        if ty == Scalar::Bool.into() && expr_size(expr) > 2 {
+            let counters = variables.iter().rev().filter(|(_, name)| kinds.get(name) == Some(&Scalar::U32.into())).take(2);
+            with.extend(counters.flat_map(|(_, name)| [true, false].map(|holds| With::Holds((*name).clone(), holds))));
         }
         steps.extend(with.into_iter().map(|with| Step::Replace(place, with)));
     }
@@ -497,6 +519,27 @@ pub(super) fn apply(view: &View, step: &Step) -> Option<Draft> {
             otherwise.clear();
             true
         })?,
+        Step::WriteCondition(place, part) => {
+            let node = node_at(view, *place)?;
+            let Node::If { cond, .. } = node else { return None };
+            let mut write = only_write(node)?.clone();
+            let (Node::Store { value, .. } | Node::Assign { value, .. }) = &mut write else { return None };
+            // The value stands last in its statement, which is the last of the arm.
+            let old = Place(place.0 + node_size(node) - expr_size(value));
+            let Some(ty) = view.types.get(old.0 as usize).copied().flatten() else { return None };
+            let new = match part {
+                Some(part) if view.types.get(part.0 as usize).copied().flatten() == Some(ty) => {
+                    Walk::expr(cond).nth((part.0 - place.0 - 1) as usize).and_then(|(item, _)| match item {
+                        Item::Expr(expr) => Some(expr.clone()),
+                        Item::Node(_) => None,
+                    })?
+                }
+                Some(_) => return None,
+                None => Expr::cast(ty.scalar().filter(|scalar| scalar.is_int())?, cond.clone()),
+            };
+            *value = new;
+            rewrite_nodes(&mut draft.parts.body, &mut |here, _| (here == *place).then(|| vec![write.clone()]));
+        }
         Step::Unused => return super::unused::without(view),
         Step::Inline(place) => {
             let Node::Let { name, value } = node_at(view, *place)? else { return None };
@@ -755,6 +798,8 @@ fn replacement(with: &With, ty: ValueType, here: Place, expr: &Expr) -> Option<E
         With::Literal(literal) => Expr::Lit(*literal),
         With::Var(name) => Expr::Var(name.clone()),
         With::Gid => Expr::Builtin(Builtin::Invocation(Axis::X)),
+        With::Holds(name, true) => Expr::cast(Scalar::Bool, Expr::Var(name.clone())),
+        With::Holds(name, false) => Expr::not(Expr::cast(Scalar::Bool, Expr::Var(name.clone()))),
     })
 }
 
