@@ -246,7 +246,8 @@ fn killing_it_in_the_middle_loses_nothing() {
     }
     std::thread::sleep(Duration::from_millis(150));
     child.kill().expect("it can be ended");
-    child.wait().expect("it ends");
+    let ended = child.wait().expect("it ends");
+    assert!(!ended.success(), "it ended by itself, before it was killed");
     let best = folder.read("large.reduced.vyre");
     assert!(best.find("program").is_some_and(|at| best.len() - at < LARGE.len()), "{best}");
     assert!(best.contains('/'));
