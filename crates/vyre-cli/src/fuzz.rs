@@ -1,5 +1,6 @@
 //! `vyre fuzz`: random programs on a subject, against the reference; what is found is reduced and kept.
 
+use crate::backend::{self, BackendSubject};
 use crate::launch::quoted;
 use crate::{Failure, print, warn};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -7,6 +8,7 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
+use vyre::backend::registry::registered_backends;
 use vyre::values;
 use vyre_smith::fuzz::{Config, Error, Event, Finding, Programs, Summary, fuzz};
 use vyre_smith::generate::Preset;
@@ -20,7 +22,9 @@ use vyre_worker::{Bundle, Case, Contained, Outputs, Pool, Settings, Subject, Ver
 #[derive(clap::Args)]
 #[command(after_help = "\
 Subjects: bulk (the bulk evaluator), passes (every pass, and all of them), pass:NAME (one pass), plain (the reference itself, with
-which nothing must be found), fault:NAME (the reference with a fault, which must be found: shift-mask, nan-compare, lost-atomic, …).
+which nothing must be found), fault:NAME (the reference with a fault, which must be found: shift-mask, nan-compare, lost-atomic, …),
+backend:NAME (one of `vyre devices`; --backend NAME is the same). metamorphic:SUBJECT runs every program twice, the second time written
+otherwise, and finds what differs without asking the reference.
 
 A finding is kept in two files: a bundle (.json: the program, its inputs, what was expected and what came, and where it is from)
 and a check file (.vyre) that goes below checks/ once it is fixed. Each finding ends with the command that shows it again. Programs
@@ -34,6 +38,8 @@ Examples:
   vyre fuzz --isolated --jobs 2                          in worker processes: crashes and hangs are findings too
   vyre fuzz --seed 7 --programs 1000 --json              for a script: one object per finding, then the sums
   vyre fuzz --subject fault:nan-compare --preset floats  does it find a fault that is there?
+  vyre fuzz --backend bulk --against reference           a backend of `vyre devices`
+  vyre fuzz --subject metamorphic:bulk                   the same program written otherwise: the same bytes?
   vyre fuzz --coverage --preset everything               what the programs have not contained
   vyre fuzz --replay findings/bytes-0123456789abcdef.json
 
@@ -42,6 +48,12 @@ pub struct Args {
     /// What runs the programs
     #[arg(long, value_name = "NAME")]
     subject: Option<String>,
+    /// The backend that runs the programs: --subject backend:NAME
+    #[arg(long, value_name = "NAME", conflicts_with = "subject")]
+    backend: Option<String>,
+    /// What their bytes are compared with
+    #[arg(long, value_name = "NAME", value_parser = ["reference"], default_value = "reference")]
+    against: String,
     /// What the programs are about: ints, floats, divergent, barriers, atomics, subgroups, packed, gridsync, hostile-indices, deep,
     /// everything, racy, order-dependent
     #[arg(long, value_name = "NAME", value_parser = preset, default_value = "everything")]
@@ -104,6 +116,13 @@ fn seconds(text: &str) -> Result<Duration, String> {
 
 /// The subject with this name.
 pub fn known_subject(name: &str, test_subjects: bool) -> Result<Box<dyn Subject>, Failure> {
+    if let Some(backend) = BackendSubject::named(name) {
+        return Ok(Box::new(backend));
+    }
+    if let Some(id) = name.strip_prefix(backend::PREFIX) {
+        let known: Vec<&str> = registered_backends().iter().map(|registration| registration.id).collect();
+        return Err(Failure::Usage(format!("there is no backend `{id}`; there are {}", known.join(", "))));
+    }
     let on_purpose = if test_subjects { subjects::test_subject(name) } else { None };
     on_purpose.map_or_else(|| subjects::subject(name).map_err(|error| Failure::Usage(error.to_string())), Ok)
 }
@@ -131,7 +150,8 @@ fn isolated(args: &Args, subject: &str) -> Result<Pool, String> {
 }
 
 fn search(args: &Args) -> Result<(), Failure> {
-    let subject = args.subject.as_deref().unwrap_or("bulk");
+    let backend = args.backend.as_ref().map(|id| format!("{}{id}", backend::PREFIX));
+    let subject = backend.as_deref().or(args.subject.as_deref()).unwrap_or("bulk");
     drop(known_subject(subject, args.test_subjects)?);
     let seed = args.seed.unwrap_or_else(|| {
         let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();

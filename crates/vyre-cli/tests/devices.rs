@@ -60,3 +60,19 @@ fn a_manifest_runs_the_same_pipeline_again() {
     assert!(text(&changed.stderr).contains("another digest"), "{}", text(&changed.stderr));
     std::fs::remove_file(&path).expect("it is there");
 }
+
+#[test]
+fn backends_are_fuzzed_against_the_reference() {
+    let out = std::env::temp_dir().join(format!("vyre-devices-{}", std::process::id()));
+    let out = out.to_str().expect("a plain path");
+    let flags = ["--seed", "3", "--programs", "200", "--inputs", "2", "--out", out];
+    for backend in ["bulk", "reference"] {
+        let ran = vyre(&[&["fuzz", "--backend", backend, "--against", "reference"][..], &flags].concat());
+        assert!(ran.status.success(), "{}{}", text(&ran.stdout), text(&ran.stderr));
+    }
+    let otherwise = vyre(&[&["fuzz", "--subject", "metamorphic:bulk"][..], &flags].concat());
+    assert!(otherwise.status.success(), "{}{}", text(&otherwise.stdout), text(&otherwise.stderr));
+    let unknown = vyre(&["fuzz", "--backend", "gpu"]);
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(text(&unknown.stderr).contains("there are bulk, reference"), "{}", text(&unknown.stderr));
+}

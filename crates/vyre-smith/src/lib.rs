@@ -5,6 +5,7 @@ mod dna;
 pub mod fuzz;
 pub mod generate;
 pub mod inputs;
+pub mod metamorphic;
 pub mod reduce;
 pub mod subjects;
 mod values;

@@ -1,5 +1,6 @@
 //! The subjects that are built in: ways to run programs that must agree with the plain interpreter.
 
+use crate::metamorphic::Metamorphic;
 use std::collections::BTreeMap;
 use std::fmt;
 use vyre_foundation::ir::{BinaryOp, Expr, Item, Program, SpecValue};
@@ -26,7 +27,7 @@ impl fmt::Display for UnknownSubject {
         write!(f, "there is no subject `{}`; ", self.name)?;
         match &self.meant {
             Some(meant) => write!(f, "did you mean `{meant}`?"),
-            None => f.write_str("there are bulk, passes, plain, pass:NAME and fault:NAME"),
+            None => f.write_str("there are bulk, passes, plain, pass:NAME and fault:NAME, each also after `metamorphic:`"),
         }
     }
 }
@@ -43,7 +44,12 @@ pub fn names() -> Vec<String> {
 }
 
 /// The subject with this name.
+///
+/// `metamorphic:` before a name makes it run every program twice, the second time written otherwise.
 pub fn subject(name: &str) -> Result<Box<dyn Subject>, UnknownSubject> {
+    if let Some(inner) = name.strip_prefix("metamorphic:") {
+        return subject(inner).map(|inner| Box::new(Metamorphic::new(inner)) as Box<dyn Subject>);
+    }
     let known: Option<Box<dyn Subject>> = match name.split_once(':') {
         None => match name {
             "bulk" => Some(Box::new(BulkSubject { ready: None })),

@@ -21,7 +21,7 @@ mod measure;
 mod observe;
 mod rename;
 mod step;
-mod tree;
+pub(crate) mod tree;
 mod unused;
 mod view;
 

@@ -526,7 +526,7 @@ pub(super) fn apply(view: &View, step: &Step) -> Option<Draft> {
             let (Node::Store { value, .. } | Node::Assign { value, .. }) = &mut write else { return None };
             // The value stands last in its statement, which is the last of the arm.
             let old = Place(place.0 + node_size(node) - expr_size(value));
-            let Some(ty) = view.types.get(old.0 as usize).copied().flatten() else { return None };
+            let ty = view.types.get(old.0 as usize).copied().flatten()?;
             let new = match part {
                 Some(part) if view.types.get(part.0 as usize).copied().flatten() == Some(ty) => {
                     Walk::expr(cond).nth((part.0 - place.0 - 1) as usize).and_then(|(item, _)| match item {

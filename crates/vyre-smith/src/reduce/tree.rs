@@ -23,7 +23,7 @@ type OnExpr<'a> = &'a mut dyn FnMut(Place, &Expr) -> Option<Expr>;
 
 /// Changes a body in place. Each statement and each expression is shown once, outer before inner; one that is replaced is not
 /// looked into. Places are those of the body before the change.
-pub(super) fn rewrite(body: &mut Body, node: OnNode<'_>, expr: OnExpr<'_>) {
+pub(crate) fn rewrite(body: &mut Body, node: OnNode<'_>, expr: OnExpr<'_>) {
     Rewriter { next: 0, node, expr }.body(body);
 }
 
@@ -95,7 +95,7 @@ pub(super) fn substitute(body: &mut Body, name: &Name, value: &Expr) {
 }
 
 /// The variable that a statement declares in the scope it stands in; a loop's counter lives in its body alone.
-pub(super) fn declared(node: &Node) -> Option<&Name> {
+pub(crate) fn declared(node: &Node) -> Option<&Name> {
     match node {
         Node::Let { name, .. } => Some(name),
         Node::Atomic { result, .. } | Node::Subgroup { result, .. } => result.as_ref(),
