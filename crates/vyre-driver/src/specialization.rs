@@ -11,7 +11,7 @@ use vyre_foundation::specialize;
 pub use vyre_foundation::specialize::SpecValue;
 
 /// Values by name, in the order of the names.
-#[derive(Clone, PartialEq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct SpecMap {
     entries: BTreeMap<String, SpecValue>,
 }

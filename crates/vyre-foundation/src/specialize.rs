@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use vyre_spec::ErrorCode;
 
-/// The value of a specialization constant.
-#[derive(Clone, PartialEq, Debug)]
+/// The value of a specialization constant; floats are the same if their bits are.
+#[derive(Clone, Debug)]
 pub enum SpecValue {
     /// A `u32`; the only kind that sizes and counts take.
     U32(u32),
@@ -23,6 +23,24 @@ pub enum SpecValue {
     /// An element type.
     DType(DataType),
 }
+
+impl PartialEq for SpecValue {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (SpecValue::U32(a), SpecValue::U32(b)) => a == b,
+            (SpecValue::I32(a), SpecValue::I32(b)) => a == b,
+            (SpecValue::F32(a), SpecValue::F32(b)) => a.to_bits() == b.to_bits(),
+            (SpecValue::Bool(a), SpecValue::Bool(b)) => a == b,
+            (SpecValue::DType(a), SpecValue::DType(b)) => a == b,
+            (
+                SpecValue::U32(_) | SpecValue::I32(_) | SpecValue::F32(_) | SpecValue::Bool(_) | SpecValue::DType(_),
+                SpecValue::U32(_) | SpecValue::I32(_) | SpecValue::F32(_) | SpecValue::Bool(_) | SpecValue::DType(_),
+            ) => false,
+        }
+    }
+}
+
+impl Eq for SpecValue {}
 
 impl SpecValue {
     /// The value as it stands in an expression; `None` for a type.

@@ -1,7 +1,7 @@
 //! The identity of a compiled pipeline: everything that can change its code, as one type.
 
 use crate::backend::{DispatchConfig, VyreBackend};
-use crate::specialization::{SpecMap, SpecValue};
+use crate::specialization::SpecMap;
 use std::hash::{Hash, Hasher};
 use vyre_foundation::ir::{Fingerprint, Program};
 
@@ -9,7 +9,7 @@ use vyre_foundation::ir::{Fingerprint, Program};
 const FORMAT: u32 = 1;
 
 /// What makes two pipelines the same. Two that differ in anything that can change code have different keys.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PipelineKey {
     /// The program as it was given, constants not yet replaced.
     pub program: Fingerprint,
@@ -70,22 +70,6 @@ impl PipelineKey {
     }
 }
 
-impl PartialEq for PipelineKey {
-    fn eq(&self, other: &Self) -> bool {
-        let PipelineKey { program, backend, device, specialization, workgroup_override, ulp_budget, profile } = self;
-        *program == other.program
-            && *backend == other.backend
-            && *device == other.device
-            && specialization.len() == other.specialization.len()
-            && specialization.iter().zip(other.specialization.iter()).all(|(a, b)| a.0 == b.0 && same_value(a.1, b.1))
-            && *workgroup_override == other.workgroup_override
-            && *ulp_budget == other.ulp_budget
-            && *profile == other.profile
-    }
-}
-
-impl Eq for PipelineKey {}
-
 impl Hash for PipelineKey {
     /// Backend and device are left out: one cache has one of each, and equality compares them.
     fn hash<H: Hasher>(&self, state: &mut H) {
@@ -98,9 +82,4 @@ impl Hash for PipelineKey {
         ulp_budget.hash(state);
         profile.hash(state);
     }
-}
-
-/// By bits: `0.0` and `-0.0` give different code, and a NaN gives the same code as itself.
-fn same_value(a: &SpecValue, b: &SpecValue) -> bool {
-    if let (SpecValue::F32(a), SpecValue::F32(b)) = (a, b) { a.to_bits() == b.to_bits() } else { a == b }
 }
