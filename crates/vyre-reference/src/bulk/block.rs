@@ -123,6 +123,8 @@ impl Block<'_> {
         let live = self.scratch.live;
         match mask.column {
             None => self.scratch.narrow.column_mut(live)[..self.lanes].fill(0),
+            // The mask of a phase is the column of live lanes itself.
+            Some(column) if column == live => self.scratch.narrow.column_mut(live).fill(0),
             Some(column) => {
                 let mut bits = self.scratch.narrow.take(live);
                 for (live, gone) in bits.iter_mut().zip(self.scratch.narrow.column(column)) {

@@ -1,7 +1,7 @@
 //! Smaller cases under a predicate: delta debugging over statements, then typed shrinking of everything that is left.
 //!
-//! A candidate is the best case so far after one [`step`], mended where the step left something dangling. It is offered to the
-//! predicate if it is smaller by an order without endless descent ([`measure`]), was not offered before, is valid, can be launched,
+//! A candidate is the best case so far after one step, mended where the step left something dangling. It is offered to the
+//! predicate if it is smaller by an order without endless descent, was not offered before, is valid, can be launched,
 //! and, if that was asked for, ends and is free of races. What the predicate says yes to is the new best.
 //!
 //! 1. *Normalise*: constants written out, every variable a name of its own, grid and output lengths said and not derived, so that later
