@@ -58,6 +58,12 @@ fn written(report: &CheckedReport, program: &Program) -> Verdict {
     Verdict { findings, sampled: report.holds() && !report.exhaustive(), outcomes }
 }
 
+/// Whether the checked mode finds that every schedule gives the same.
+pub fn holds(program: &Program, launch: &Launch) -> Result<bool, String> {
+    let (_, report) = run(program, launch)?;
+    Ok(report.holds() && report.exhaustive())
+}
+
 /// What is proven deterministic has no race and no order that shows, and the checked mode can tell.
 pub fn is_clean(program: &Program, launch: &Launch) -> Result<(), String> {
     let (_, report) = run(program, launch)?;
