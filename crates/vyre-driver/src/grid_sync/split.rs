@@ -1,0 +1,603 @@
+//! Cutting a program at its grid barriers.
+//!
+//! Scopes around a barrier are dissolved, so that what they declare can be loaded again at the start of a segment and stored at its
+//! end; a name that the program declares more than once gets a new one there. Scopes without a barrier stay. The rest is one walk
+//! backwards over the segments to see which variables live at which barrier, and one forwards to write the programs down. Nothing
+//! here is deeper than the program's own nesting, which validation bounds.
+
+use super::state::{ALIVE, FATE, Ids, State, TAG, TRAPPED, from_words, to_words};
+use crate::backend::BackendError;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use vyre_foundation::ir::{
+    Access, Body, BufferDecl, DataType, Expr, Item as Stop, Literal, Name, Node, Parts, Program, ValueType, Walk,
+};
+use vyre_foundation::kernel::{ExprId, ExprKind, Kernel, Stmt, StmtKind, VarId, for_each_stmt};
+use vyre_foundation::specialize;
+use vyre_spec::ErrorCode;
+
+/// A program as segments.
+#[derive(Clone, Debug)]
+pub struct Split {
+    /// The program, constants replaced by their defaults.
+    pub program: Program,
+    /// One more than it has grid barriers.
+    pub segments: Vec<Segment>,
+}
+
+/// What runs between two grid barriers.
+#[derive(Clone, Debug)]
+pub struct Segment {
+    /// A program without grid barriers.
+    pub program: Program,
+    /// What it takes over from the segment before.
+    pub takes: Option<State>,
+    /// What it hands on.
+    pub gives: Option<State>,
+    /// By buffer of the segment's program: what it stands for.
+    pub(super) sources: Vec<Source>,
+}
+
+/// What a buffer of a segment stands for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Source {
+    /// This buffer of the whole program.
+    Buffer(usize),
+    /// The state that it takes over.
+    Taken,
+    /// The state that it hands on.
+    Given,
+}
+
+/// Cuts a program at its grid barriers. Constants take their defaults: replace them before.
+///
+/// # Errors
+///
+/// If the program is not valid, or nested so deep that a segment would be deeper than programs may be.
+pub fn split(program: &Program) -> Result<Split, BackendError> {
+    let program = specialize(program, [])?;
+    let kernel = program.validated().map_err(Clone::clone)?.kernel();
+    if !kernel.uses.grid_sync {
+        let sources = (0..program.buffers().len()).map(Source::Buffer).collect();
+        let whole = Segment { program: program.clone(), takes: None, gives: None, sources };
+        return Ok(Split { program, segments: vec![whole] });
+    }
+    let mut cut = Cut::of(&program, kernel);
+    let plan = Plan::of(kernel, &cut);
+    let hidden = Hidden::of(&program, &mut cut.fresh);
+    let segments = (0..cut.segments.len()).map(|n| segment(&program, kernel, &cut, &plan, &hidden, n));
+    Ok(Split { segments: segments.collect::<Result<_, _>>()?, program })
+}
+
+/// A statement at the top of a segment, as it is written and as it is resolved.
+struct Item<'k> {
+    node: Node,
+    stmt: &'k Stmt,
+}
+
+/// A variable that is declared at the top of a segment.
+struct Declared {
+    segment: usize,
+    /// Its name in all segments.
+    name: Name,
+    /// The `let`, if that is what declares it.
+    definition: Option<(Node, ExprId)>,
+}
+
+/// The statements of each segment.
+struct Cut<'k> {
+    kernel: &'k Kernel,
+    segments: Vec<Vec<Item<'k>>>,
+    declared: BTreeMap<VarId, Declared>,
+    /// Names that the program declares more than once.
+    repeated: HashSet<Name>,
+    /// In the scope that is being walked: new names by old ones.
+    renamed: HashMap<Name, Name>,
+    fresh: Fresh,
+}
+
+impl<'k> Cut<'k> {
+    fn of(program: &Program, kernel: &'k Kernel) -> Cut<'k> {
+        let mut seen = HashSet::new();
+        let repeated = kernel.vars.iter().filter(|var| !seen.insert(&var.name)).map(|var| var.name.clone()).collect();
+        let mut taken: HashSet<Name> = kernel.vars.iter().map(|var| var.name.clone()).collect();
+        taken.extend(kernel.buffers.iter().map(|buffer| buffer.name.clone()));
+        let mut cut = Cut {
+            kernel,
+            segments: vec![Vec::new()],
+            declared: BTreeMap::new(),
+            repeated,
+            renamed: HashMap::new(),
+            fresh: Fresh { taken, next: 1 },
+        };
+        cut.scope(&program.parts().body, &kernel.body);
+        cut
+    }
+
+    fn scope(&mut self, nodes: &[Node], stmts: &'k [Stmt]) {
+        let mut ending = Vec::new();
+        // A valid program has one resolved statement per statement.
+        for (node, stmt) in nodes.iter().zip(stmts) {
+            if let StmtKind::GridSync = stmt.kind {
+                self.segments.push(Vec::new());
+            } else if let (StmtKind::Scope(inner), Some(body)) = (&stmt.kind, node.bodies().next())
+                && waits_for_grid(inner)
+            {
+                self.scope(body, inner);
+            } else {
+                ending.extend(self.item(node, stmt));
+            }
+        }
+        for name in ending {
+            self.renamed.remove(&name);
+        }
+    }
+
+    /// Adds a statement; gives the old name of a variable that it declares under a new one.
+    fn item(&mut self, node: &Node, stmt: &'k Stmt) -> Option<Name> {
+        let mut node = node.clone();
+        rename(&mut node, &self.renamed);
+        let mut old = None;
+        if let Some((var, value)) = declared_by(stmt) {
+            let mut name = self.kernel.vars[var.index()].name.clone();
+            if self.repeated.contains(&name) {
+                let new = self.fresh.name(&name);
+                self.renamed.insert(name.clone(), new.clone());
+                old = Some(std::mem::replace(&mut name, new));
+            }
+            if let Node::Let { name: declared, .. }
+            | Node::Atomic { result: Some(declared), .. }
+            | Node::Subgroup { result: Some(declared), .. } = &mut node
+            {
+                *declared = name.clone();
+            }
+            let definition = value.map(|value| (node.clone(), value));
+            self.declared.insert(var, Declared { segment: self.segments.len() - 1, name, definition });
+        }
+        if let Some(segment) = self.segments.last_mut() {
+            segment.push(Item { node, stmt });
+        }
+        old
+    }
+}
+
+/// Names that nothing has.
+struct Fresh {
+    taken: HashSet<Name>,
+    /// The number that the next name gets.
+    next: u64,
+}
+
+impl Fresh {
+    /// `stem`, with a number if it is taken.
+    fn name(&mut self, stem: &str) -> Name {
+        let mut name = Name::from(stem);
+        while !self.taken.insert(name.clone()) {
+            name = format!("{stem}${}", self.next).into();
+            self.next += 1;
+        }
+        name
+    }
+}
+
+fn waits_for_grid(stmts: &[Stmt]) -> bool {
+    stmts.iter().any(|stmt| {
+        matches!(stmt.kind, StmtKind::GridSync) || matches!(&stmt.kind, StmtKind::Scope(inner) if waits_for_grid(inner))
+    })
+}
+
+/// The variable that a statement declares for those after it, and its value if that is an expression.
+fn declared_by(stmt: &Stmt) -> Option<(VarId, Option<ExprId>)> {
+    match &stmt.kind {
+        StmtKind::Let(var, value) => Some((*var, Some(*value))),
+        StmtKind::Atomic { result, .. } | StmtKind::Subgroup { result, .. } => result.map(|var| (var, None)),
+        StmtKind::Assign(..)
+        | StmtKind::Store(..)
+        | StmtKind::If(..)
+        | StmtKind::Loop(..)
+        | StmtKind::Break
+        | StmtKind::Continue
+        | StmtKind::Return
+        | StmtKind::Barrier
+        | StmtKind::GridSync
+        | StmtKind::Trap(_)
+        | StmtKind::Scope(_) => None,
+    }
+}
+
+/// Gives variables their new names in a statement and all below it. Nothing there declares an old name: names do not shadow.
+fn rename(node: &mut Node, renamed: &HashMap<Name, Name>) {
+    if renamed.is_empty() {
+        return;
+    }
+    let change = |name: &mut Name| {
+        if let Some(new) = renamed.get(name) {
+            *name = new.clone();
+        }
+    };
+    let mut nodes = vec![node];
+    while let Some(node) = nodes.pop() {
+        if let Node::Assign { name, .. } = node {
+            change(name);
+        }
+        let mut exprs: Vec<&mut Expr> = node.exprs_mut().collect();
+        while let Some(expr) = exprs.pop() {
+            if let Expr::Var(name) = expr {
+                change(name);
+            } else {
+                exprs.extend(expr.children_mut().map(|child| &mut **child));
+            }
+        }
+        nodes.extend(node.bodies_mut().flat_map(|body| body.iter_mut()));
+    }
+}
+
+/// What each segment does and what crosses each barrier.
+struct Plan {
+    /// The first segment that no invocation reaches the end of; after it nothing runs.
+    ends: Option<usize>,
+    /// By barrier: what crosses it.
+    states: Vec<Option<State>>,
+    /// By segment: variables of earlier ones that it mentions.
+    mentioned: Vec<BTreeSet<VarId>>,
+    /// Variables that are computed again where they are needed.
+    again: BTreeSet<VarId>,
+}
+
+impl Plan {
+    fn of(kernel: &Kernel, cut: &Cut<'_>) -> Plan {
+        let again = computable_again(kernel, cut);
+        let ends = cut.segments.iter().position(|items| items.iter().any(|item| retires(item.stmt)));
+        let reached = &cut.segments[..ends.map_or(cut.segments.len(), |end| end + 1)];
+        // What comes after the last segment that does something needs no state, and what traps there may do so by itself.
+        let last = reached.iter().rposition(|items| !items.is_empty()).unwrap_or(0);
+        let mut live: BTreeSet<VarId> = BTreeSet::new();
+        let mut live_before: Vec<BTreeSet<VarId>> = vec![BTreeSet::new(); cut.segments.len()];
+        let mut mentioned: Vec<BTreeSet<VarId>> = vec![BTreeSet::new(); cut.segments.len()];
+        for (n, items) in cut.segments.iter().enumerate().take(last + 1).rev() {
+            let earlier = |var: &VarId| cut.declared.get(var).is_some_and(|declared| declared.segment < n);
+            for item in items.iter().rev() {
+                // Only what surely happens ends a value's life.
+                if let StmtKind::Assign(var, _) = item.stmt.kind {
+                    live.remove(&var);
+                }
+                for_each_mention(kernel, item.stmt, &mut |var, reads| {
+                    if earlier(&var) {
+                        mentioned[n].insert(var);
+                    }
+                    if reads && cut.declared.contains_key(&var) {
+                        live.insert(var);
+                    }
+                });
+            }
+            live.retain(earlier);
+            live_before[n] = live.clone();
+        }
+        let holds = |items: &[Item<'_>], wanted: fn(&StmtKind) -> bool| {
+            let mut found = false;
+            items.iter().for_each(|item| {
+                for_each_stmt(std::slice::from_ref(item.stmt), &mut |stmt: &Stmt| found |= wanted(&stmt.kind));
+            });
+            found
+        };
+        let mut retired = false;
+        let mut states = vec![None; cut.segments.len() - 1];
+        for (n, state) in states.iter_mut().enumerate().take(last) {
+            let traps = holds(&cut.segments[n], |kind| matches!(kind, StmtKind::Trap(_)));
+            retired |= traps || holds(&cut.segments[n], |kind| matches!(kind, StmtKind::Return));
+            let mut crossing = State::new(retired, traps);
+            for var in live_before[n + 1].difference(&again) {
+                let of = &kernel.vars[var.index()];
+                crossing.add(*var, of.ty, of.uniform);
+            }
+            *state = Some(crossing).filter(|state| !state.is_empty());
+        }
+        Plan { ends, states, mentioned, again }
+    }
+}
+
+/// Variables whose value is the same wherever it is computed: never assigned, and made of ids, literals, lengths, memory that is
+/// never written, and other such variables.
+fn computable_again(kernel: &Kernel, cut: &Cut<'_>) -> BTreeSet<VarId> {
+    let mut assigned: HashSet<VarId> = HashSet::new();
+    for_each_stmt(&kernel.body, &mut |stmt: &Stmt| {
+        if let StmtKind::Assign(var, _) = stmt.kind {
+            assigned.insert(var);
+        }
+    });
+    let mut again = BTreeSet::new();
+    // In the order of declaration, so that what a value is made of comes before it.
+    for (var, declared) in &cut.declared {
+        let Some((_, value)) = declared.definition else { continue };
+        let mut same = !assigned.contains(var);
+        for_each_part(kernel, value, &mut |kind| {
+            same &= match kind {
+                ExprKind::Var(part) => again.contains(part),
+                ExprKind::Load(buffer, _) => !kernel.buffer(*buffer).access.is_writable(),
+                ExprKind::Lit(_)
+                | ExprKind::Builtin(_)
+                | ExprKind::Len(_)
+                | ExprKind::Unary(..)
+                | ExprKind::Binary(..)
+                | ExprKind::Ternary(..)
+                | ExprKind::Cast(..)
+                | ExprKind::Bitcast(..)
+                | ExprKind::Vector(_)
+                | ExprKind::Extract(..) => true,
+            };
+        });
+        if same {
+            again.insert(*var);
+        }
+    }
+    again
+}
+
+/// Calls `each` with an expression and all below it.
+fn for_each_part<'k>(kernel: &'k Kernel, expr: ExprId, each: &mut impl FnMut(&'k ExprKind)) {
+    let mut pending = vec![expr];
+    while let Some(id) = pending.pop() {
+        let kind = &kernel.expr(id).kind;
+        each(kind);
+        pending.extend(kind.operands());
+    }
+}
+
+/// Calls `each` with every variable that a statement, or one below it, reads (true) or assigns (false).
+fn for_each_mention(kernel: &Kernel, stmt: &Stmt, each: &mut impl FnMut(VarId, bool)) {
+    for_each_stmt(std::slice::from_ref(stmt), &mut |stmt: &Stmt| {
+        if let StmtKind::Assign(var, _) = stmt.kind {
+            each(var, false);
+        }
+        for expr in stmt.kind.exprs() {
+            for_each_part(kernel, expr, &mut |kind| {
+                if let ExprKind::Var(var) = kind {
+                    each(*var, true);
+                }
+            });
+        }
+    });
+}
+
+/// Whether every invocation that comes to this statement is retired by it. Loops may take no round.
+fn retires(stmt: &Stmt) -> bool {
+    match &stmt.kind {
+        StmtKind::Return | StmtKind::Trap(_) => true,
+        StmtKind::If(_, then, otherwise) => then.iter().any(retires) && otherwise.iter().any(retires),
+        StmtKind::Scope(body) => body.iter().any(retires),
+        StmtKind::Let(..)
+        | StmtKind::Assign(..)
+        | StmtKind::Store(..)
+        | StmtKind::Atomic { .. }
+        | StmtKind::Subgroup { .. }
+        | StmtKind::Loop(..)
+        | StmtKind::Break
+        | StmtKind::Continue
+        | StmtKind::Barrier
+        | StmtKind::GridSync => false,
+    }
+}
+
+/// Names and bindings that the segments have beside those of the program.
+struct Hidden {
+    taken: Name,
+    given: Name,
+    bindings: [u32; 2],
+    ids: Ids,
+    /// The element that an invocation's fate is in.
+    fate: Name,
+    /// The element that its tag is in.
+    tag: Name,
+}
+
+impl Hidden {
+    fn of(program: &Program, fresh: &mut Fresh) -> Hidden {
+        let used: BTreeSet<u32> = program.buffers().iter().filter_map(|decl| decl.binding).collect();
+        // Above all others; only a program that uses the very last numbers gets others that are free.
+        let above = used.last().map_or(0, |last| last.saturating_add(1));
+        let mut free = (above..=u32::MAX).chain(0..above).filter(|binding| !used.contains(binding));
+        let mut binding = || free.next().expect("a program has fewer buffers than there are numbers");
+        Hidden {
+            taken: fresh.name("$taken"),
+            given: fresh.name("$given"),
+            bindings: [binding(), binding()],
+            ids: Ids {
+                invocation: fresh.name("$invocation"),
+                invocations: fresh.name("$invocations"),
+                group: fresh.name("$group"),
+                groups: fresh.name("$groups"),
+            },
+            fate: fresh.name("$fate"),
+            tag: fresh.name("$tag"),
+        }
+    }
+}
+
+fn segment(
+    program: &Program,
+    kernel: &Kernel,
+    cut: &Cut<'_>,
+    plan: &Plan,
+    hidden: &Hidden,
+    n: usize,
+) -> Result<Segment, BackendError> {
+    let takes = n.checked_sub(1).and_then(|barrier| plan.states[barrier].clone());
+    let gives = plan.states.get(n).cloned().flatten();
+    let nodes = match plan.ends {
+        Some(end) if end < n => vec![Node::Return],
+        Some(_) | None => statements(kernel, cut, plan, hidden, n, takes.as_ref(), gives.as_ref()),
+    };
+    let parts = program.parts();
+    let body: Body = match program.name() {
+        Some(generator) => vec![Node::Region { generator: generator.clone(), body: nodes.into() }],
+        None => nodes,
+    }
+    .into();
+    let used = buffers_used(&body);
+    let mut buffers = Vec::new();
+    let mut sources = Vec::new();
+    for (i, decl) in parts.buffers.iter().enumerate() {
+        let mut decl = decl.clone();
+        match decl.access {
+            // The first segment has all buffers, so that a backend that checks bytes checks all of them before anything runs.
+            Access::Read | Access::Uniform | Access::Workgroup if n > 0 && !used.contains(&decl.name) => continue,
+            Access::Read | Access::Uniform | Access::Workgroup | Access::ReadWrite => {}
+            Access::Output if n == 0 => {}
+            // It was zero at the start of the first segment.
+            Access::Output => decl.access = Access::ReadWrite,
+        }
+        buffers.push(decl);
+        sources.push(Source::Buffer(i));
+    }
+    if takes.is_some() {
+        buffers.push(BufferDecl::read(&hidden.taken, hidden.bindings[0], DataType::U32));
+        sources.push(Source::Taken);
+    }
+    if gives.is_some() {
+        buffers.push(BufferDecl::output(&hidden.given, hidden.bindings[1], DataType::U32));
+        sources.push(Source::Given);
+    }
+    let program = Program::from_parts(Parts {
+        buffers,
+        consts: Vec::new(),
+        workgroup: parts.workgroup.clone(),
+        floats: parts.floats,
+        subgroup: parts.subgroup,
+        body,
+    });
+    if let Err(report) = program.validated() {
+        let fix = if report.codes().any(|code| code == ErrorCode::E0507) {
+            "this program is nested too deep to be split at its grid barriers: there is no room to record a trap. \
+             Fix: take one level of nesting away from the innermost `trap`"
+                .to_string()
+        } else {
+            format!("segment {n} of this program is not valid, which is a bug of the splitter. Fix: report it.\n{report}")
+        };
+        return Err(BackendError::InvalidProgram { fix });
+    }
+    Ok(Segment { program, takes, gives, sources })
+}
+
+/// The statements of a segment that is reached: what it takes over, what it does, what it hands on.
+fn statements(
+    kernel: &Kernel,
+    cut: &Cut<'_>,
+    plan: &Plan,
+    hidden: &Hidden,
+    n: usize,
+    takes: Option<&State>,
+    gives: Option<&State>,
+) -> Vec<Node> {
+    let mut nodes = Vec::new();
+    let states = || takes.into_iter().chain(gives);
+    let [invocation, invocations, group, groups] = hidden.ids.values().map(|(name, value)| Node::let_bind(name, value));
+    if states().any(|state| state.invocation_words > 0) {
+        nodes.extend([invocation, invocations]);
+    }
+    if states().any(|state| state.group_words > 0) {
+        nodes.extend([group, groups]);
+    }
+    let mut loaded: BTreeSet<VarId> = BTreeSet::new();
+    if let Some(state) = takes {
+        let load = |word| Expr::load(&hidden.taken, state.element(word, &hidden.ids));
+        if state.fates {
+            nodes.push(Node::if_then(Expr::ne(load(FATE), Expr::u32(ALIVE)), vec![Node::Return]));
+        }
+        for slot in &state.slots {
+            let words = State::words_of(slot).map(load).collect();
+            nodes.push(Node::let_bind(&cut.declared[&slot.var].name, from_words(slot.ty, words)));
+            loaded.insert(slot.var);
+        }
+    }
+    for var in needed_again(kernel, cut, plan, n) {
+        nodes.extend(cut.declared[&var].definition.iter().map(|(node, _)| node.clone()));
+        loaded.insert(var);
+    }
+    // Those that are assigned before anything reads them.
+    for var in plan.mentioned[n].difference(&loaded) {
+        nodes.push(Node::let_bind(&cut.declared[var].name, zero(kernel.vars[var.index()].ty)));
+    }
+    let mut body: Vec<Node> = Vec::new();
+    for item in &cut.segments[n] {
+        body.push(item.node.clone());
+        if retires(item.stmt) {
+            break;
+        }
+    }
+    let Some(state) = gives else {
+        nodes.append(&mut body);
+        return nodes;
+    };
+    let give = |word, value| Node::store(&hidden.given, state.element(word, &hidden.ids), value);
+    if state.tags {
+        nodes.push(Node::let_bind(&hidden.fate, state.element(FATE, &hidden.ids)));
+        nodes.push(Node::let_bind(&hidden.tag, state.element(TAG, &hidden.ids)));
+        body = record_traps(body, hidden);
+    }
+    nodes.append(&mut body);
+    for slot in &state.slots {
+        let values = to_words(slot.ty, &cut.declared[&slot.var].name);
+        nodes.extend(State::words_of(slot).zip(values).map(|(word, value)| give(word, value)));
+    }
+    if state.fates {
+        nodes.push(give(FATE, Expr::u32(ALIVE)));
+    }
+    nodes
+}
+
+/// Variables of earlier segments that a segment computes again, in the order of declaration.
+fn needed_again(kernel: &Kernel, cut: &Cut<'_>, plan: &Plan, n: usize) -> BTreeSet<VarId> {
+    let mut needed = BTreeSet::new();
+    let mut pending: Vec<VarId> = plan.mentioned[n].intersection(&plan.again).copied().collect();
+    while let Some(var) = pending.pop() {
+        if needed.insert(var)
+            && let Some((_, value)) = cut.declared[&var].definition
+        {
+            for_each_part(kernel, value, &mut |kind| {
+                if let ExprKind::Var(part) = kind {
+                    pending.push(*part);
+                }
+            });
+        }
+    }
+    needed
+}
+
+/// Traps become words in the state, and returns.
+fn record_traps(nodes: Vec<Node>, hidden: &Hidden) -> Vec<Node> {
+    let mut recorded = Vec::with_capacity(nodes.len());
+    for mut node in nodes {
+        if let Node::Trap { tag } = node {
+            // Nothing but names and literals: a trap may stand as deep as statements can.
+            recorded.push(Node::store(&hidden.given, Expr::var(&hidden.tag), Expr::u32(tag)));
+            recorded.push(Node::store(&hidden.given, Expr::var(&hidden.fate), Expr::u32(TRAPPED)));
+            recorded.push(Node::Return);
+            continue;
+        }
+        for body in node.bodies_mut() {
+            *body = record_traps(std::mem::take(body).into_inner(), hidden).into();
+        }
+        recorded.push(node);
+    }
+    recorded
+}
+
+fn zero(ty: ValueType) -> Expr {
+    match ty {
+        ValueType::Scalar(scalar) => Expr::Lit(Literal::from_bits(scalar, 0)),
+        ValueType::Vector(scalar, count) => Expr::vector((0..count).map(|_| Expr::Lit(Literal::from_bits(scalar, 0)))),
+    }
+}
+
+fn buffers_used(body: &[Node]) -> HashSet<Name> {
+    let mut used = HashSet::new();
+    for (stop, _) in Walk::body(body) {
+        match stop {
+            Stop::Node(Node::Store { buffer, .. } | Node::Atomic { buffer, .. })
+            | Stop::Expr(Expr::Len(buffer) | Expr::Load { buffer, .. }) => {
+                used.insert(buffer.clone());
+            }
+            Stop::Node(_) | Stop::Expr(_) => {}
+        }
+    }
+    used
+}

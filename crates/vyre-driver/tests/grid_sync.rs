@@ -1,0 +1,1137 @@
+//! Programs with grid barriers, run as segments on a backend that has none, give what the reference gives for the whole: bytes, or
+//! the tag and invocation of a trap.
+//!
+//! `VYRE_SMITH_PROGRAMS` sets how many generated programs are compared; a failure names the preset and the number of the program.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use vyre_driver::backend::private::Sealed;
+use vyre_driver::grid_sync::{
+    contains_grid_sync, dispatch_resident_with_grid_sync_split_timed, dispatch_with_grid_sync_split,
+    dispatch_with_grid_sync_split_into, dispatch_with_grid_sync_split_timed, split,
+};
+use vyre_driver::specialization::SpecMap;
+use vyre_driver::{BackendError, DispatchConfig, Resource, TimedDispatchResult, VyreBackend};
+use vyre_foundation::ir::{Access, BufferDecl, DataType, Expr, Node, Program, SpecValue};
+use vyre_foundation::launch::{check_inputs, plan};
+use vyre_foundation::memory_model::MemoryOrdering;
+use vyre_foundation::text::parse;
+use vyre_reference::checked::{Effort, Verdict, check};
+use vyre_reference::{Options, RunError, Schedule, run};
+use vyre_smith::generate::{Preset, dna, generate};
+
+/// Runs programs without grid barriers on the plain interpreter, and keeps those it ran.
+struct Segments {
+    schedule: Schedule,
+    /// Whether it has resident data beside resident dispatch.
+    allocates: bool,
+    max_bytes: u64,
+    /// The call that fails with a lost device.
+    fails_at: Option<usize>,
+    ran: Mutex<Vec<Ran>>,
+    resident: Mutex<HashMap<u64, Vec<u8>>>,
+    allocated: AtomicU64,
+}
+
+struct Ran {
+    program: Program,
+    inputs: Vec<Vec<u8>>,
+    config: DispatchConfig,
+}
+
+impl Default for Segments {
+    fn default() -> Self {
+        Segments {
+            schedule: Schedule::Forward,
+            allocates: true,
+            max_bytes: 1 << 30,
+            fails_at: None,
+            ran: Mutex::default(),
+            resident: Mutex::default(),
+            allocated: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Segments {
+    fn count(&self) -> usize {
+        self.ran.lock().unwrap().len()
+    }
+
+    fn programs(&self) -> Vec<Program> {
+        self.ran.lock().unwrap().iter().map(|ran| ran.program.clone()).collect()
+    }
+
+    fn keep(&self, bytes: Vec<u8>) -> Resource {
+        let handle = self.allocated.fetch_add(1, Ordering::Relaxed);
+        self.resident.lock().unwrap().insert(handle, bytes);
+        Resource::Resident(handle)
+    }
+
+    fn lacks(&self, feature: &str) -> BackendError {
+        BackendError::UnsupportedFeature { feature: feature.into(), backend: self.id().into() }
+    }
+}
+
+impl Sealed for Segments {}
+
+impl VyreBackend for Segments {
+    fn id(&self) -> &'static str {
+        "segments"
+    }
+
+    fn dispatch(&self, _: &Program, _: &[Vec<u8>], _: &DispatchConfig) -> Result<Vec<Vec<u8>>, BackendError> {
+        panic!("segments are dispatched on borrowed bytes");
+    }
+
+    fn dispatch_borrowed(
+        &self,
+        program: &Program,
+        inputs: &[&[u8]],
+        config: &DispatchConfig,
+    ) -> Result<Vec<Vec<u8>>, BackendError> {
+        assert!(!contains_grid_sync(program), "{program}");
+        assert!(config.specialization.is_empty());
+        let mut ran = self.ran.lock().unwrap();
+        let owned = inputs.iter().map(|input| input.to_vec()).collect();
+        ran.push(Ran { program: program.clone(), inputs: owned, config: config.clone() });
+        if self.fails_at == Some(ran.len() - 1) {
+            return Err(BackendError::DeviceLost { reason: "injected".into() });
+        }
+        drop(ran);
+        check_inputs(program, &inputs.iter().map(|input| input.len() as u64).collect::<Vec<_>>())?;
+        let options = Options { launch: config.launch(), schedule: self.schedule.clone(), ..Options::default() };
+        run(program, inputs, &options).map_err(failure)
+    }
+
+    fn allocate_resident(&self, byte_len: usize) -> Result<Resource, BackendError> {
+        if self.allocates { Ok(self.keep(vec![0xAA; byte_len])) } else { Err(self.lacks("resident data")) }
+    }
+
+    fn download_resident(&self, resource: &Resource) -> Result<Vec<u8>, BackendError> {
+        let Resource::Resident(handle) = resource else { panic!("only what is resident is downloaded") };
+        Ok(self.resident.lock().unwrap()[handle].clone())
+    }
+
+    fn download_resident_ranges(&self, ranges: &[(&Resource, usize, usize)]) -> Result<Vec<Vec<u8>>, BackendError> {
+        let range = |(resource, offset, length): &(&Resource, usize, usize)| {
+            self.download_resident(resource).map(|bytes| bytes[*offset..*offset + *length].to_vec())
+        };
+        ranges.iter().map(range).collect()
+    }
+
+    fn free_resident(&self, resource: Resource) -> Result<(), BackendError> {
+        let Resource::Resident(handle) = resource else { panic!("only what is resident is freed") };
+        self.resident.lock().unwrap().remove(&handle).map(|_| ()).ok_or_else(|| BackendError::new("freed twice"))
+    }
+
+    fn dispatch_resident_timed(
+        &self,
+        program: &Program,
+        resources: &[Resource],
+        config: &DispatchConfig,
+    ) -> Result<TimedDispatchResult, BackendError> {
+        let mut bound: Vec<&BufferDecl> = program.buffers().iter().filter(|decl| decl.access != Access::Workgroup).collect();
+        bound.sort_by_key(|decl| decl.binding);
+        assert_eq!(bound.len(), resources.len());
+        let bytes = |resource: &Resource| match resource {
+            Resource::Borrowed(bytes) => bytes.clone(),
+            Resource::Resident(handle) => self.resident.lock().unwrap()[handle].clone(),
+        };
+        let inputs = bound.iter().zip(resources).filter(|(decl, _)| decl.access.is_input());
+        let inputs: Vec<Vec<u8>> = inputs.map(|(_, resource)| bytes(resource)).collect();
+        let inputs: Vec<&[u8]> = inputs.iter().map(Vec::as_slice).collect();
+        let results = self.dispatch_borrowed(program, &inputs, config)?;
+        let written = bound.iter().zip(resources).filter(|(decl, _)| decl.access.is_output());
+        let mut outputs = Vec::new();
+        for ((decl, resource), result) in written.zip(results) {
+            match resource {
+                Resource::Borrowed(_) => outputs.push(result),
+                Resource::Resident(handle) => {
+                    let old = self.resident.lock().unwrap().insert(*handle, result.clone());
+                    assert_eq!(old.map(|old| old.len()), Some(result.len()), "{:?} changed its length", decl.name);
+                }
+            }
+        }
+        Ok(TimedDispatchResult { outputs, wall_ns: 5, device_ns: Some(3) })
+    }
+
+    fn max_storage_buffer_bytes(&self) -> u64 {
+        self.max_bytes
+    }
+}
+
+fn failure(error: RunError) -> BackendError {
+    match error {
+        RunError::Rejected(report) => BackendError::Rejected(report),
+        RunError::Trap { tag, invocation, .. } => BackendError::Trap { tag, invocation },
+        RunError::OutOfFuel { fuel } => BackendError::new(format!("more than {fuel} steps")),
+    }
+}
+
+type Outcome = Result<Vec<Vec<u8>>, BackendError>;
+
+/// What the program means.
+fn native(program: &Program, inputs: &[&[u8]], config: &DispatchConfig) -> Outcome {
+    let specialization: BTreeMap<String, SpecValue> =
+        config.specialization.iter().map(|(name, value)| (name.to_string(), value.clone())).collect();
+    run(program, inputs, &Options { launch: config.launch(), specialization, ..Options::default() }).map_err(failure)
+}
+
+/// The same in segments on resources: those whose number `is_resident` accepts stay on the device.
+fn resident(
+    program: &Program,
+    inputs: &[&[u8]],
+    config: &DispatchConfig,
+    allocates: bool,
+    is_resident: fn(usize) -> bool,
+) -> Outcome {
+    let backend = Segments { allocates, ..Segments::default() };
+    let specialized = config.specialization.apply(program)?;
+    let sizes: Vec<u64> = inputs.iter().map(|input| input.len() as u64).collect();
+    let launch = plan(&specialized, &sizes, &config.launch())?;
+    let mut bound: Vec<usize> = (0..specialized.buffers().len()).collect();
+    bound.retain(|i| specialized.buffers()[*i].access != Access::Workgroup);
+    bound.sort_by_key(|i| specialized.buffers()[*i].binding);
+    let mut given = inputs.iter();
+    let resources: Vec<Resource> = bound
+        .iter()
+        .enumerate()
+        .map(|(n, i)| {
+            let bytes = match specialized.buffers()[*i].access.is_input() {
+                true => given.next().expect("an input per input buffer").to_vec(),
+                false => vec![0x55; launch.bytes[*i] as usize],
+            };
+            if is_resident(n) { backend.keep(bytes) } else { Resource::Borrowed(bytes) }
+        })
+        .collect();
+    let result = dispatch_resident_with_grid_sync_split_timed(&backend, program, &resources, config);
+    let held = resources.iter().filter(|resource| matches!(resource, Resource::Resident(_))).count();
+    assert_eq!(backend.resident.lock().unwrap().len(), held, "hidden buffers are given back");
+    let mut returned = result?.outputs.into_iter();
+    let writable = bound.iter().zip(&resources).filter(|(i, _)| specialized.buffers()[**i].access.is_output());
+    let outputs = writable.map(|(_, resource)| match resource {
+        Resource::Borrowed(_) => returned.next().expect("bytes for what is not resident"),
+        Resource::Resident(_) => backend.download_resident(resource).expect("it is there"),
+    });
+    let outputs = outputs.collect();
+    assert_eq!(returned.next(), None, "nothing comes back for what is resident");
+    Ok(outputs)
+}
+
+/// Compares segments with the whole, in every form and under several schedules; gives what both give.
+fn agree(program: &Program, inputs: &[&[u8]], config: &DispatchConfig) -> Outcome {
+    let expected = native(program, inputs, config);
+    for schedule in [Schedule::Forward, Schedule::Reverse, Schedule::Random(7), Schedule::Interleave] {
+        let backend = Segments { schedule, ..Segments::default() };
+        let found = dispatch_with_grid_sync_split(&backend, program, inputs, config);
+        assert_eq!(found, expected, "{program}\nsegments\n{:?}", backend.programs());
+    }
+    let timed = dispatch_with_grid_sync_split_timed(&Segments::default(), program, inputs, config);
+    assert_eq!(timed.map(|timed| timed.outputs), expected, "{program}");
+    assert_eq!(resident(program, inputs, config, true, |_| true), expected, "resident\n{program}");
+    assert_eq!(resident(program, inputs, config, false, |_| true), expected, "resident, state borrowed\n{program}");
+    assert_eq!(resident(program, inputs, config, true, |n| n % 2 == 0), expected, "half resident\n{program}");
+    assert_eq!(resident(program, inputs, config, true, |_| false), expected, "only the state resident\n{program}");
+    expected
+}
+
+fn program(text: &str) -> Program {
+    parse("test", text).unwrap_or_else(|report| panic!("{report}"))
+}
+
+fn grid(x: u32, y: u32, z: u32) -> DispatchConfig {
+    DispatchConfig { grid_override: Some([x, y, z]), ..DispatchConfig::default() }
+}
+
+fn words(values: impl IntoIterator<Item = u32>) -> Vec<u8> {
+    values.into_iter().flat_map(u32::to_le_bytes).collect()
+}
+
+fn unwords(bytes: &[u8]) -> Vec<u32> {
+    bytes.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect()
+}
+
+/// The outputs of a program without inputs, as words.
+fn agree_words(text: &str, config: &DispatchConfig) -> Vec<Vec<u32>> {
+    let outputs = agree(&program(text), &[], config).expect("it does not trap");
+    outputs.iter().map(|bytes| unwords(bytes)).collect()
+}
+
+fn hidden(program: &Program) -> usize {
+    program.buffers().iter().filter(|decl| decl.name.starts_with('$')).count()
+}
+
+fn grid_sync() -> Node {
+    Node::barrier_with_ordering(MemoryOrdering::GridSync)
+}
+
+// ---- the faults that this design answers ----
+
+#[test]
+fn lets_are_not_computed_again_after_their_memory_changed() {
+    let text = "program p {
+      workgroup 2
+      buffer state: read_write u32[4] @0
+      buffer out: output u32[4] @1
+      let mine = state[gid.x]
+      let old = atomic.add(state, gid.x, 100)
+      barrier.grid
+      state[gid.x] = 7
+      barrier.grid
+      out[gid.x] = mine * 1000 + old
+    }";
+    let outputs = agree(&program(text), &[&words([1, 2, 3, 4])], &DispatchConfig::default()).unwrap();
+    assert_eq!(unwords(&outputs[1]), [1001, 2002, 3003, 4004]);
+}
+
+#[test]
+fn stores_to_outputs_before_a_barrier_are_kept() {
+    let text = "program p {
+      workgroup 2
+      buffer early: output u32[4] @0
+      buffer both: output u32[4] @1
+      buffer late: output u32[4] @2
+      buffer never: output u32[4] @3
+      early[gid.x] = gid.x + 1
+      both[gid.x] = gid.x + 10
+      barrier.grid
+      both[gid.x] = both[gid.x] * 2
+      barrier.grid
+      late[gid.x] = early[3 - gid.x] + both[gid.x] + never[gid.x]
+    }";
+    let outputs = agree_words(text, &DispatchConfig::default());
+    assert_eq!(outputs, [vec![1, 2, 3, 4], vec![20, 22, 24, 26], vec![24, 25, 26, 27], vec![0; 4]]);
+}
+
+#[test]
+fn deep_nesting_neither_overflows_nor_is_misjudged() {
+    // 1. Far too deep: refused, whatever is inside.
+    let nested =
+        |levels: usize, inner: Vec<Node>, wrap: fn(Vec<Node>) -> Node| (0..levels).fold(inner, |nodes, _| vec![wrap(nodes)]);
+    let buffers = || vec![BufferDecl::output("out", 0, DataType::U32).with_count(2)];
+    let inner = || vec![grid_sync(), Node::store("out", Expr::gid_x(), Expr::u32(1))];
+    let wrapped = |nodes| Program::wrapped(buffers(), [1, 1, 1], nodes);
+    let if_true = |nodes| Node::if_then(Expr::bool(true), nodes);
+    for deep in [wrapped(nested(100_000, inner(), Node::block)), wrapped(nested(100_000, inner(), if_true))] {
+        assert!(contains_grid_sync(&deep));
+        assert!(matches!(split(&deep), Err(BackendError::Rejected(_))));
+    }
+    // 2. As deep as can be: a value crosses, and its scopes are dissolved.
+    let crossing = vec![
+        Node::let_bind("x", Expr::load("out", Expr::gid_x())),
+        grid_sync(),
+        Node::store("out", Expr::gid_x(), Expr::var("x")),
+    ];
+    let deepest = wrapped(nested(252, crossing, Node::block));
+    assert_eq!(agree(&deepest, &[], &DispatchConfig::default()), Ok(vec![vec![0; 8]]));
+    // 3. Traps in `if`s as deep as can be recorded, and one deeper.
+    let trap = |levels| {
+        let mut nodes = nested(levels, vec![Node::trap(9)], if_true);
+        nodes.extend(inner());
+        wrapped(nodes)
+    };
+    assert_eq!(agree(&trap(253), &[], &DispatchConfig::default()), Err(BackendError::Trap { tag: 9, invocation: [0, 0, 0] }));
+    let too_deep = trap(254);
+    assert!(too_deep.validated().is_ok());
+    let backend = Segments::default();
+    let refused = dispatch_with_grid_sync_split(&backend, &too_deep, &[], &DispatchConfig::default());
+    assert!(matches!(&refused, Err(BackendError::InvalidProgram { fix }) if fix.contains("nested too deep")), "{refused:?}");
+    assert_eq!(backend.count(), 0);
+}
+
+// ---- what crosses ----
+
+#[test]
+fn variables_of_every_type_cross() {
+    let text = "program p {
+      workgroup 2
+      buffer seed: read_write u32[4] @0
+      buffer words: output u32[64] @1
+      buffer wide: output u64[4] @2
+      buffer signed: output i64[4] @3
+      buffer single: output f32[4] @4
+      buffer double: output f64[4] @5
+      buffer pairs: output vec2<u32>[4] @6
+      buffer triples: output vec3<i32>[4] @7
+      buffer quads: output vec4<f32>[4] @8
+      let s = seed[gid.x]
+      let b = s > 2
+      let u = s * 3
+      let i = bitcast<i32>(s) - 10
+      let w = u64(s) * 0x123456789ABCDEF + 5
+      let v = -i64(s) * 0x7FFFFFFFFFF
+      let f = f32(s) / 3.0
+      let d = -f64(s) / 3.0d
+      let odd = f / 0.0 * 0.0
+      let nothing = f32(s) * -0.0
+      let p = vec(s, s + 1)
+      let t = vec(i, i - 1, i - 2)
+      let q = vec(f, odd, nothing, -f)
+      seed[gid.x] = 0
+      barrier.grid
+      barrier.grid
+      words[gid.x] = u32(b) + seed[gid.x]
+      words[gid.x + 4] = u
+      words[gid.x + 8] = bitcast<u32>(i)
+      words[gid.x + 12] = bitcast<u32>(odd)
+      words[gid.x + 16] = bitcast<u32>(nothing)
+      wide[gid.x] = w
+      signed[gid.x] = v
+      single[gid.x] = f
+      double[gid.x] = d
+      pairs[gid.x] = p
+      triples[gid.x] = t
+      quads[gid.x] = q
+    }";
+    let outputs = agree(&program(text), &[&words([1, 2, 3, 4_000_000_000])], &grid(2, 1, 1)).unwrap();
+    assert_eq!(outputs[0], vec![0; 16]);
+    let low = unwords(&outputs[1]);
+    assert_eq!(low[..4], [0, 0, 1, 1]);
+    assert_eq!(low[12..16], [0x7FC0_0000; 4]);
+    assert_eq!(low[16..20], [0x8000_0000; 4]);
+    let wide: Vec<u64> = outputs[2].chunks_exact(8).map(|bytes| u64::from_le_bytes(bytes.try_into().unwrap())).collect();
+    assert_eq!(wide[3], 4_000_000_000u64.wrapping_mul(0x0123_4567_89AB_CDEF) + 5);
+}
+
+#[test]
+fn canonical_floats_cross_as_they_are() {
+    let text = "program p {
+      workgroup 1
+      floats canonical
+      buffer a: read_write f32[5] @0
+      buffer out: output u32[5] @1
+      let x = a[gid.x]
+      let y = bitcast<f32>(bitcast<u32>(x) >> 1)
+      a[gid.x] = 1.0
+      barrier.grid
+      out[gid.x] = bitcast<u32>(x) + bitcast<u32>(y)
+    }";
+    let tiny = [f32::MIN_POSITIVE, f32::MIN_POSITIVE * 1.5, -f32::MIN_POSITIVE / 4.0, -0.0, 3.0e-38];
+    agree(&program(text), &[&words(tiny.map(f32::to_bits))], &DispatchConfig::default()).unwrap();
+}
+
+#[test]
+fn reassigned_variables_have_their_latest_value() {
+    let text = "program p {
+      workgroup 2
+      buffer out: output u32[4] @0
+      let x = gid.x
+      let y = 1
+      let z = 5
+      let w = 50000
+      if gid.x > 1 {
+        x = x + 10
+        w = 70000
+      }
+      barrier.grid
+      x = x * 2
+      if gid.x == 3 {
+        w = 90000
+      }
+      for i in 0..gid.x {
+        y = y * 3
+      }
+      barrier.grid
+      z = 0
+      z = z + y
+      out[gid.x] = x * 1000 + y * 10 + z + w
+    }";
+    assert_eq!(agree_words(text, &DispatchConfig::default()), [vec![50011, 52033, 94099, 116_297]]);
+}
+
+#[test]
+fn what_is_overwritten_before_it_is_read_does_not_cross() {
+    let text = "program p {
+      workgroup 2
+      buffer out: output u32[4] @0
+      let x = out[gid.x]
+      let v = vec(x, x)
+      barrier.grid
+      x = gid.x
+      v = vec(x, 2)
+      out[gid.x] = x + v.y
+    }";
+    assert_eq!(agree_words(text, &DispatchConfig::default()), [vec![2, 3, 4, 5]]);
+    assert!(split(&program(text)).unwrap().segments.iter().all(|segment| hidden(&segment.program) == 0));
+}
+
+#[test]
+fn what_cannot_have_changed_is_computed_again() {
+    let text = "program p {
+      workgroup 2
+      buffer a: read u32[4] @0
+      buffer c: uniform u32[1] @1
+      buffer out: output u32[4] @2
+      let i = 3 - gid.x
+      let x = a[i] + c[0] + len(a)
+      let y = x * 2
+      out[i] = 1
+      barrier.grid
+      out[gid.x] = y + out[gid.x]
+    }";
+    let outputs = agree(&program(text), &[&words([1, 2, 3, 4]), &words([10])], &DispatchConfig::default()).unwrap();
+    assert_eq!(unwords(&outputs[0]), [37, 35, 33, 31]);
+    assert!(split(&program(text)).unwrap().segments.iter().all(|segment| hidden(&segment.program) == 0));
+}
+
+#[test]
+fn uniform_variables_stay_uniform() {
+    // Barriers and broadcasts after the grid barrier depend on values that cross it.
+    let text = "program p {
+      workgroup 4
+      subgroup 4
+      buffer c: read u32[3] @0
+      buffer out: output u32[12] @1
+      buffer tile: workgroup u32[4]
+      let n = c[wid.x]
+      n = n + 1
+      let pick = c[wid.x] % 4
+      pick = pick + 0
+      let wide = u64(n) << 33
+      wide = wide + 1
+      if lid.x == 0 {
+        return
+      }
+      barrier.grid
+      let sum = 0
+      for i in 0..n {
+        tile[lid.x] = gid.x + i
+        barrier
+        sum = sum + tile[3 - lid.x]
+        barrier
+      }
+      if wide > 0x600000000 {
+        barrier
+      }
+      let got = subgroup.broadcast(sum, pick)
+      out[gid.x] = sum * 1000 + got
+    }";
+    let p = program(text);
+    let outputs = agree(&p, &[&words([1, 2, 3])], &DispatchConfig::default()).unwrap();
+    assert_eq!(unwords(&outputs[0])[0], 0);
+    let gives = split(&p).unwrap().segments[0].gives.clone().expect("something crosses");
+    assert_eq!((gives.group_words, gives.invocation_words, gives.fates), (4, 1, true));
+}
+
+#[test]
+fn variables_of_blocks_cross_and_names_are_used_again() {
+    let text = "program p {
+      workgroup 2
+      buffer out: output u32[4] @0
+      {
+        let x = out[gid.x] + gid.x
+        region \"inner\" {
+          let y = x * 2
+          y = y + 1
+          barrier.grid
+          out[gid.x] = x + y
+        }
+        {
+          let y = 7
+          out[gid.x] = out[gid.x] + y
+        }
+        barrier.grid
+        x = x + 1
+        out[gid.x] = out[gid.x] * 100 + x
+      }
+      for x in 0..2 {
+        let y = x
+        out[gid.x] = out[gid.x] + y
+      }
+      {
+        let x = out[gid.x]
+        let y = x + 1
+        y = y + 1
+        barrier.grid
+        out[gid.x] = out[gid.x] + (y - x)
+      }
+      let x = 1
+      let y = 2
+      x = x + y
+      barrier.grid
+      out[gid.x] = out[gid.x] + x
+    }";
+    assert_eq!(agree_words(text, &DispatchConfig::default()), [vec![807, 1108, 1409, 1710]]);
+    assert_eq!(split(&program(text)).unwrap().segments.len(), 5);
+}
+
+#[test]
+fn names_of_hidden_things_may_be_taken() {
+    let text = "program p {
+      workgroup 2
+      buffer `$taken`: output u32[4] @0
+      buffer `$given`: read_write u32[4] @4294967295
+      let `$invocation` = `$given`[gid.x]
+      `$given`[gid.x] = 0
+      if gid.x == 1 {
+        return
+      }
+      barrier.grid
+      `$taken`[gid.x] = `$invocation` + `$given`[gid.x]
+    }";
+    let outputs = agree(&program(text), &[&words([1, 2, 3, 4])], &DispatchConfig::default()).unwrap();
+    assert_eq!(unwords(&outputs[0]), [1, 0, 3, 4]);
+}
+
+// ---- who is retired ----
+
+#[test]
+fn divergent_returns_last() {
+    let text = "program p {
+      workgroup 4
+      subgroup 4
+      buffer out: output u32[12] @0
+      buffer lanes: output u32[12] @1
+      if gid.x % 3 == 0 {
+        return
+      }
+      barrier.grid
+      let present = subgroup.ballot(true)
+      lanes[gid.x] = present
+      for i in 0..4 {
+        if i == gid.x {
+          return
+        }
+      }
+      barrier.grid
+      let sum = subgroup.add(gid.x)
+      out[gid.x] = sum
+    }";
+    let outputs = agree_words(text, &DispatchConfig::default());
+    assert_eq!(outputs[0], [0, 0, 0, 0, 16, 16, 0, 16, 29, 0, 29, 29]);
+    assert_eq!(outputs[1], [0, 6, 6, 0, 11, 11, 0, 11, 13, 0, 13, 13]);
+}
+
+#[test]
+fn a_return_that_all_take_needs_nothing_hidden() {
+    let text = "program p {
+      workgroup 2
+      buffer out: output u32[4] @0
+      out[gid.x] = gid.x
+      if gid.x < 2 {
+        return
+      } else {
+        {
+          return
+        }
+      }
+      out[gid.x] = 9
+      barrier.grid
+      out[gid.x] = 10
+      barrier.grid
+      out[gid.x] = 11
+    }";
+    assert_eq!(agree_words(text, &DispatchConfig::default()), [vec![0, 1, 2, 3]]);
+    let segments = split(&program(text)).unwrap().segments;
+    assert_eq!(segments.len(), 3);
+    for segment in &segments[1..] {
+        assert_eq!(segment.program.parts().body[..], [Node::region("p", vec![Node::Return])]);
+    }
+    assert!(segments.iter().all(|segment| hidden(&segment.program) == 0));
+}
+
+#[test]
+fn traps_are_compared_by_invocation_not_by_time() {
+    let text = "program p {
+      workgroup 2
+      buffer a: read u32[6] @0
+      buffer out: output u32[6] @1
+      if a[gid.x] == 1 {
+        trap(11)
+      }
+      barrier.grid
+      if a[gid.x] == 2 {
+        trap(22)
+      }
+      out[gid.x] = a[gid.x]
+      barrier.grid
+      if a[gid.x] == 3 {
+        trap(4294967295)
+      }
+      barrier.grid
+    }";
+    let p = program(text);
+    let trap = |a: [u32; 6]| match agree(&p, &[&words(a)], &DispatchConfig::default()) {
+        Err(BackendError::Trap { tag, invocation: [x, 0, 0] }) => Some((tag, x)),
+        Ok(_) => None,
+        Err(error) => panic!("{error}"),
+    };
+    assert_eq!(trap([0; 6]), None);
+    assert_eq!(trap([0, 0, 1, 0, 0, 0]), Some((11, 2)));
+    assert_eq!(trap([0, 2, 1, 0, 0, 0]), Some((22, 1)));
+    assert_eq!(trap([3, 2, 1, 0, 0, 0]), Some((u32::MAX, 0)));
+    assert_eq!(trap([0, 0, 1, 2, 3, 1]), Some((11, 2)));
+    assert_eq!(trap([0, 0, 0, 0, 0, 3]), Some((u32::MAX, 5)));
+}
+
+#[test]
+fn a_trap_before_everything_ends_is_the_error() {
+    let text = "program p {
+      workgroup 2
+      buffer out: output u32[4] @0
+      if gid.x == 3 {
+        trap(5)
+      }
+      barrier.grid
+      if gid.x == 2 {
+        trap(0)
+      }
+      return
+      barrier.grid
+      trap(7)
+    }";
+    let found = agree(&program(text), &[], &DispatchConfig::default());
+    assert_eq!(found, Err(BackendError::Trap { tag: 0, invocation: [2, 0, 0] }));
+    let first = text.replace("gid.x == 3", "gid.x == 1");
+    let found = agree(&program(&first), &[], &DispatchConfig::default());
+    assert_eq!(found, Err(BackendError::Trap { tag: 5, invocation: [1, 0, 0] }));
+}
+
+#[test]
+fn grids_of_two_and_three_dimensions() {
+    let text = "program p {
+      workgroup 2 3 2
+      buffer out: output u32[288] @0
+      let i = (gid.z * gid_count.y + gid.y) * gid_count.x + gid.x
+      let mine = out[i] + i
+      out[i] = 1
+      let shared = wid.z * 100 + wid.y * 10 + wid.x
+      shared = shared + 1
+      if i % 7 == 3 {
+        return
+      }
+      if gid.z > 2 && gid.x == 1 {
+        TRAP
+      }
+      barrier.grid
+      out[i] = mine * 1000 + shared
+    }";
+    let config = grid(3, 4, 2);
+    agree_words(&text.replace("TRAP", "return"), &config);
+    let found = agree(&program(&text.replace("TRAP", "trap(3)")), &[], &config);
+    assert_eq!(found, Err(BackendError::Trap { tag: 3, invocation: [1, 0, 3] }));
+}
+
+#[test]
+fn the_smallest_invocation_is_that_of_the_smallest_z_then_y_then_x() {
+    let text = "program p {
+      workgroup 2 2 1
+      buffer ids: read vec3<u32>[2] @0
+      let first = ids[0]
+      let second = ids[1]
+      if gid.x == first.x && gid.y == first.y && gid.z == first.z {
+        trap(1)
+      }
+      barrier.grid
+      if gid.x == second.x && gid.y == second.y && gid.z == second.z {
+        trap(2)
+      }
+      barrier.grid
+    }";
+    for (first, second, tag) in [
+        ([1, 0, 1], [0, 0, 2], 1),
+        ([0, 3, 0], [3, 2, 0], 2),
+        ([0, 0, 2], [3, 3, 1], 2),
+        ([2, 1, 1], [1, 1, 1], 2),
+        ([9, 9, 9], [1, 1, 1], 2),
+    ] {
+        let found = agree(&program(text), &[&words(first.into_iter().chain(second))], &grid(2, 2, 3));
+        let invocation = if tag == 1 { first } else { second };
+        assert_eq!(found, Err(BackendError::Trap { tag, invocation }));
+    }
+}
+
+// ---- memory ----
+
+#[test]
+fn atomics_before_and_after() {
+    let text = "program p {
+      workgroup 4
+      buffer sum: read_write u32[2] @3
+      buffer out: output u32[8] @1
+      let mine = atomic.add(sum, 0, gid.x + 1)
+      barrier.grid
+      atomic.max(sum, 1, gid.x)
+      let total = sum[0]
+      barrier.grid
+      out[gid.x] = total * 10 + sum[1] + mine * 0
+    }";
+    let outputs = agree(&program(text), &[&words([100, 0])], &grid(2, 1, 1)).unwrap();
+    assert_eq!(unwords(&outputs[0]), [1367; 8]);
+    assert_eq!(unwords(&outputs[1]), [136, 7]);
+}
+
+#[test]
+fn workgroup_memory_is_zero_again() {
+    let text = "program p {
+      workgroup 4
+      buffer out: output u32[8] @0
+      buffer tile: workgroup u32[4]
+      tile[lid.x] = gid.x + 1
+      barrier
+      out[gid.x] = tile[3 - lid.x]
+      barrier.grid
+      out[gid.x] = out[gid.x] * 10 + tile[lid.x]
+    }";
+    assert_eq!(agree_words(text, &DispatchConfig::default()), [vec![40, 30, 20, 10, 80, 70, 60, 50]]);
+}
+
+#[test]
+fn empty_segments() {
+    let text = "program p {
+      workgroup 2
+      buffer out: output u32[4] @0
+      barrier.grid
+      let x = out[gid.x] + gid.x
+      out[gid.x] = 5
+      barrier.grid
+      barrier.grid
+      out[gid.x] = out[gid.x] + x
+      if gid.x == 1 {
+        return
+      }
+      barrier.grid
+      barrier.grid
+    }";
+    assert_eq!(agree_words(text, &DispatchConfig::default()), [vec![5, 6, 7, 8]]);
+    let segments = split(&program(text)).unwrap().segments;
+    assert_eq!(segments.len(), 6);
+    let crossing: Vec<bool> = segments.iter().map(|segment| segment.gives.is_some()).collect();
+    assert_eq!(crossing, [false, true, true, false, false, false], "only what something crosses has a state");
+    let only_barriers = program("program p {\n workgroup 2\n buffer out: output u32[4] @0\n barrier.grid\n barrier.grid\n}");
+    assert_eq!(agree(&only_barriers, &[], &DispatchConfig::default()), Ok(vec![vec![0; 16]]));
+}
+
+#[test]
+fn lengths_and_grids_are_those_of_the_program() {
+    // `out` takes its length from the longest input, the grid from the longest writable buffer; neither may follow hidden buffers.
+    let text = "program p {
+      workgroup 4
+      buffer a: read u32 @0
+      buffer small: read_write u32 @1
+      buffer out: output u32 @2
+      buffer asked: output u8 @3
+      let x = small[gid.x] + len(out)
+      small[gid.x] = gid_count.x
+      asked[gid.x] = gid.x
+      if gid.x == 5 {
+        return
+      }
+      barrier.grid
+      let y = x + small[gid.x]
+      out[gid.x] = x
+      barrier.grid
+      out[gid.x] = y + x + len(out) + len(small) * 100 + len(a) * 10000 + len(asked)
+    }";
+    let mut config = DispatchConfig::default();
+    config.output_counts.insert("asked".into(), 3);
+    let (a, small) = (words(0..9), words([1, 2, 3]));
+    agree(&program(text), &[&a, &small], &config).unwrap();
+    // Nothing runs where there is nothing to write.
+    config.output_counts.insert("asked".into(), 0);
+    assert_eq!(agree(&program(text), &[&[], &[]], &config), Ok(vec![vec![]; 3]));
+}
+
+#[test]
+fn constants_are_replaced_first() {
+    let text = "program p {
+      workgroup 2
+      const scale: u32 = 3
+      const n: u32 = 4
+      const stop: bool = false
+      buffer out: output u32[n] @0
+      let x = out[gid.x] + scale
+      if stop {
+        return
+      }
+      barrier.grid
+      out[gid.x] = x * scale
+    }";
+    let mut config = DispatchConfig::default();
+    assert_eq!(agree_words(text, &config), [vec![9; 4]]);
+    config.specialization =
+        [("scale".to_string(), SpecValue::U32(5)), ("n".to_string(), SpecValue::U32(2))].into_iter().collect();
+    assert_eq!(agree_words(text, &config), [vec![25; 2]]);
+    config.specialization.insert("stop", SpecValue::Bool(true));
+    assert_eq!(agree_words(text, &config), [vec![0; 2]]);
+    config.specialization = SpecMap::from_iter([("scle".to_string(), SpecValue::U32(5))]);
+    let found = dispatch_with_grid_sync_split(&Segments::default(), &program(text), &[], &config);
+    assert!(matches!(found, Err(BackendError::Rejected(_))), "{found:?}");
+}
+
+// ---- the forms ----
+
+const CROSSING: &str = "program p {
+  workgroup 2
+  buffer state: read_write u32[4] @0
+  buffer out: output u32[4] @1
+  let x = state[gid.x]
+  state[gid.x] = 0
+  barrier.grid
+  out[gid.x] = x + 1
+}";
+
+#[test]
+fn bytes_are_handed_on_as_they_are() {
+    #[derive(Default)]
+    struct Recorder(Mutex<Vec<Vec<Vec<u8>>>>);
+    impl Sealed for Recorder {}
+    impl VyreBackend for Recorder {
+        fn id(&self) -> &'static str {
+            "recorder"
+        }
+        fn dispatch(&self, _: &Program, inputs: &[Vec<u8>], _: &DispatchConfig) -> Result<Vec<Vec<u8>>, BackendError> {
+            let mut calls = self.0.lock().unwrap();
+            calls.push(inputs.to_vec());
+            Ok(vec![vec![calls.len() as u8], vec![calls.len() as u8; 2]])
+        }
+    }
+    let buffers = vec![
+        BufferDecl::read_write("state", 0, DataType::U32).with_count(1),
+        BufferDecl::output("out", 1, DataType::U32).with_count(1),
+    ];
+    let nodes = vec![Node::Return, grid_sync(), Node::Return, grid_sync(), Node::Return];
+    let p = Program::wrapped(buffers, [1, 1, 1], nodes);
+    let recorder = Recorder::default();
+    let outputs = dispatch_with_grid_sync_split(&recorder, &p, &[&[7]], &DispatchConfig::default());
+    assert_eq!(outputs, Ok(vec![vec![3], vec![3, 3]]));
+    assert_eq!(*recorder.0.lock().unwrap(), [vec![vec![7]], vec![vec![1], vec![1, 1]], vec![vec![2], vec![2, 2]]]);
+    // With a hidden buffer its length must be known, and so must theirs.
+    let found = dispatch_with_grid_sync_split(&recorder, &program(CROSSING), &[&[7]], &DispatchConfig::default());
+    assert!(matches!(found, Err(BackendError::Rejected(_))), "{found:?}");
+    // Too few inputs cannot be handed on at all; too few outputs neither.
+    let found = dispatch_with_grid_sync_split(&recorder, &p, &[], &DispatchConfig::default());
+    assert!(matches!(found, Err(BackendError::Rejected(_))), "{found:?}");
+    assert_eq!(recorder.0.lock().unwrap().len(), 3, "nothing ran");
+    let one = Program::wrapped(vec![BufferDecl::read_write("state", 0, DataType::U32)], [1, 1, 1], vec![grid_sync()]);
+    let found = dispatch_with_grid_sync_split(&recorder, &one, &[&[7]], &DispatchConfig::default());
+    assert!(matches!(&found, Err(BackendError::Other(message)) if message.contains("2 outputs of 1")), "{found:?}");
+}
+
+#[test]
+fn the_callers_buffers_are_kept_and_untouched_on_failure() {
+    let (p, state) = (program(CROSSING), words([1, 2, 3, 4]));
+    let mut outputs = vec![Vec::with_capacity(64), vec![9; 64]];
+    let addresses = [outputs[0].as_ptr(), outputs[1].as_ptr()];
+    let config = DispatchConfig::default();
+    for fails_at in [0, 1] {
+        let backend = Segments { fails_at: Some(fails_at), ..Segments::default() };
+        let failed = dispatch_with_grid_sync_split_into(&backend, &p, &[&state], &config, &mut outputs);
+        assert_eq!(failed, Err(BackendError::DeviceLost { reason: "injected".into() }));
+        assert_eq!(outputs, [vec![], vec![9; 64]]);
+        assert_eq!(backend.count(), fails_at + 1);
+    }
+    dispatch_with_grid_sync_split_into(&Segments::default(), &p, &[&state], &config, &mut outputs).unwrap();
+    assert_eq!(outputs, [vec![0; 16], words([2, 3, 4, 5])]);
+    assert_eq!([outputs[0].as_ptr(), outputs[1].as_ptr()], addresses);
+}
+
+#[test]
+fn hidden_memory_is_given_back_after_a_failure() {
+    let (p, config) = (program(&CROSSING.replace("barrier.grid", "barrier.grid\nbarrier.grid")), DispatchConfig::default());
+    for fails_at in 0..3 {
+        let backend = Segments { fails_at: Some(fails_at), ..Segments::default() };
+        let resources = [backend.keep(words([1, 2, 3, 4])), backend.keep(vec![1; 16])];
+        let failed = dispatch_resident_with_grid_sync_split_timed(&backend, &p, &resources, &config);
+        assert_eq!(failed, Err(BackendError::DeviceLost { reason: "injected".into() }));
+        assert_eq!(backend.resident.lock().unwrap().len(), 2);
+        assert!(backend.allocated.load(Ordering::Relaxed) > 2, "the state was resident");
+    }
+    let backend = Segments::default();
+    let failed = dispatch_resident_with_grid_sync_split_timed(&backend, &p, &[], &config);
+    assert!(matches!(failed, Err(BackendError::InvalidProgram { .. })), "{failed:?}");
+    assert_eq!(backend.count(), 0);
+}
+
+#[test]
+fn times_are_sums() {
+    let (p, config) = (program(CROSSING), DispatchConfig::default());
+    let resources = [Resource::Borrowed(words([1, 2, 3, 4])), Resource::Borrowed(vec![0; 16])];
+    let timed = dispatch_resident_with_grid_sync_split_timed(&Segments::default(), &p, &resources, &config).unwrap();
+    assert_eq!((timed.wall_ns, timed.device_ns), (10, Some(6)));
+    let timed = dispatch_with_grid_sync_split_timed(&Segments::default(), &p, &[&words(0..4)], &config).unwrap();
+    assert!(timed.wall_ns > 0 && timed.device_ns.is_none());
+}
+
+#[test]
+fn a_timeout_is_for_all_segments_together() {
+    let p = program(CROSSING);
+    let state = words([1, 2, 3, 4]);
+    let backend = Segments::default();
+    let config = DispatchConfig { timeout: Some(Duration::ZERO), ..DispatchConfig::default() };
+    let late = dispatch_with_grid_sync_split(&backend, &p, &[&state], &config);
+    assert_eq!(late, Err(BackendError::Timeout { limit: Duration::ZERO }));
+    assert_eq!(backend.count(), 0);
+    let limit = Duration::from_secs(3600);
+    let config = DispatchConfig { timeout: Some(limit), ..DispatchConfig::default() };
+    dispatch_with_grid_sync_split(&backend, &p, &[&state], &config).unwrap();
+    let ran = backend.ran.lock().unwrap();
+    let left: Vec<Duration> = ran.iter().map(|ran| ran.config.timeout.expect("each is told")).collect();
+    assert!(limit > left[0] && left[0] > left[1], "{left:?}");
+}
+
+#[test]
+fn what_cannot_be_split_is_refused_before_anything_runs() {
+    let backend = Segments { max_bytes: 15, ..Segments::default() };
+    let state = words([1, 2, 3, 4]);
+    let refuses = |p: &Program, config: &DispatchConfig, what: &str| {
+        let found = dispatch_with_grid_sync_split(&backend, p, &[&state], config).unwrap_err();
+        assert!(found.message().contains(what), "{what}: {found}");
+        let resources = [Resource::Borrowed(state.clone()), Resource::Borrowed(vec![0; 16])];
+        let found = dispatch_resident_with_grid_sync_split_timed(&backend, p, &resources, config).unwrap_err();
+        assert!(found.message().contains(what), "{what}: {found}");
+    };
+    let (p, config) = (program(CROSSING), DispatchConfig::default());
+    refuses(&p, &config, "takes 16 bytes, and the backend binds 15");
+    let mut limited = config.clone();
+    limited.max_output_bytes = Some(16);
+    let wide = program(&CROSSING.replace("let x = state[gid.x]", "let x = u64(state[gid.x])").replace("= x + 1", "= u32(x) + 1"));
+    let large = Segments::default();
+    let found = dispatch_with_grid_sync_split(&large, &wide, &[&state], &limited).unwrap_err();
+    assert!(found.message().contains("takes 32 bytes, and `max_output_bytes` allows 16"), "{found}");
+    dispatch_with_grid_sync_split(&large, &p, &[&state], &limited).expect("the state has a limit of its own");
+    refuses(&p, &DispatchConfig { workgroup_override: Some([4, 1, 1]), ..config.clone() }, "cannot be overridden");
+    let inside = program(&CROSSING.replace("barrier.grid", "if true { barrier.grid }"));
+    refuses(&inside, &config, "inside an `if` or a loop");
+    let racy = program(&CROSSING.replace("state[gid.x] = 0", "state[0] = gid.x"));
+    refuses(&racy, &DispatchConfig { require_deterministic: Some(true), ..config.clone() }, "not proven the same");
+    assert_eq!(backend.count(), 0);
+    let proven = DispatchConfig { require_deterministic: Some(true), ..config };
+    dispatch_with_grid_sync_split(&large, &p, &[&state], &proven).expect("the whole program is proven, not its segments");
+}
+
+#[test]
+fn a_program_without_grid_barriers_is_one_dispatch_as_it_is() {
+    let p = program(&CROSSING.replace("barrier.grid", "barrier"));
+    let backend = Segments::default();
+    dispatch_with_grid_sync_split(&backend, &p, &[&words(0..4)], &DispatchConfig::default()).unwrap();
+    assert_eq!(backend.programs(), std::slice::from_ref(&p));
+    assert_eq!(backend.ran.lock().unwrap()[0].inputs, [words(0..4)]);
+    assert_eq!(split(&p).unwrap().segments.len(), 1);
+    let raw = Program::new(
+        vec![BufferDecl::output("out", 0, DataType::U32).with_count(3)],
+        [1, 1, 1],
+        vec![
+            Node::let_bind("x", Expr::load("out", Expr::gid_x())),
+            grid_sync(),
+            Node::store("out", Expr::gid_x(), Expr::add(Expr::var("x"), Expr::u32(4))),
+        ],
+    );
+    let outputs = agree(&raw, &[], &DispatchConfig::default()).unwrap();
+    assert_eq!(unwords(&outputs[0]), [4; 3]);
+}
+
+// ---- generated programs ----
+
+fn programs(usually: u64) -> u64 {
+    std::env::var("VYRE_SMITH_PROGRAMS").ok().and_then(|text| text.parse().ok()).unwrap_or(usually)
+}
+
+/// The program with returns and traps that some invocations take put between its statements: the generator's own are rare, since
+/// they end what it is after.
+fn with_retirement(program: &Program, mut choices: u64) -> Program {
+    let mut draw = |below: usize| {
+        let drawn = choices % below as u64;
+        choices /= below as u64;
+        drawn as usize
+    };
+    program.clone().edit(|parts| {
+        let nodes: &mut Vec<Node> = match &mut parts.body[..] {
+            [Node::Region { body, .. }] => body,
+            _ => &mut parts.body,
+        };
+        for _ in 0..draw(3) {
+            let (one_of, which) = (Expr::u32(2 + draw(6) as u32), Expr::u32(draw(2) as u32));
+            let mixed = Expr::add(Expr::gid_x(), Expr::add(Expr::mul(Expr::gid_y(), Expr::u32(3)), Expr::gid_z()));
+            let end = if draw(6) == 0 { Node::trap(draw(9) as u32) } else { Node::Return };
+            nodes.insert(draw(nodes.len() + 1), Node::if_then(Expr::eq(Expr::rem(mixed, one_of), which), vec![end]));
+        }
+    })
+}
+
+/// Calls `each` with generated programs that have grid barriers, on two threads, until it was called so often.
+fn for_each(count: u64, each: impl Fn(&str, &Program, &[&[u8]], &DispatchConfig) + Sync) {
+    let others: Vec<Preset> = Preset::ALL.iter().copied().filter(|preset| preset.is_deterministic()).collect();
+    let (next, done) = (AtomicU64::new(0), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while done.load(Ordering::Relaxed) < count {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    let preset = match number % 4 {
+                        0 => others[(number / 4) as usize % others.len()],
+                        _ => Preset::Gridsync,
+                    };
+                    let dna = dna(5, number);
+                    let generated = generate(preset, &dna);
+                    if !contains_grid_sync(&generated.program) {
+                        continue;
+                    }
+                    let case = generated.case(&dna);
+                    let choices = u64::from_le_bytes(dna.first_chunk().copied().unwrap_or_default());
+                    let program = with_retirement(&case.program, choices ^ number.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+                    let config = DispatchConfig {
+                        grid_override: case.launch.grid,
+                        output_counts: case.launch.output_counts.clone(),
+                        specialization: case.specialization.clone().into_iter().collect(),
+                        ..DispatchConfig::default()
+                    };
+                    let what = format!("program {number} of {}", preset.name());
+                    each(&what, &program, &case.input_slices(), &config);
+                    done.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn segments_give_what_the_whole_gives_for_generated_programs() {
+    let schedules = [Schedule::Forward, Schedule::Reverse, Schedule::Random(3), Schedule::Stride(3)];
+    let seen: [AtomicU64; 7] = Default::default();
+    let [turn, traps, earlier_traps, states, shared, retired, forms] = &seen;
+    for_each(programs(10_000), |what, program, inputs, config| {
+        let n = turn.fetch_add(1, Ordering::Relaxed);
+        let expected = native(program, inputs, config);
+        let backend = Segments { schedule: schedules[n as usize % 4].clone(), ..Segments::default() };
+        let found = dispatch_with_grid_sync_split(&backend, program, inputs, config);
+        let say = || format!("{what}\n{program}\n{config:?}\n{inputs:?}\nsegments\n{:?}", backend.programs());
+        assert!(found == expected, "{found:?}\n{expected:?}\n{}", say());
+        let parts = split(&config.specialization.apply(program).unwrap()).unwrap();
+        traps.fetch_add(u64::from(expected.is_err()), Ordering::Relaxed);
+        let gives: Vec<_> = parts.segments.iter().filter_map(|segment| segment.gives.as_ref()).collect();
+        let any = |of: &AtomicU64, any: bool| of.fetch_add(u64::from(any), Ordering::Relaxed);
+        any(earlier_traps, expected.is_err() && gives.iter().any(|state| state.tags));
+        any(states, !gives.is_empty());
+        any(shared, gives.iter().any(|state| state.group_words > 0));
+        any(retired, gives.iter().any(|state| state.fates));
+        if n.is_multiple_of(16) {
+            any(forms, true);
+            assert!(resident(program, inputs, config, n.is_multiple_of(32), |n| n != 1) == expected, "resident: {}", say());
+        }
+    });
+    let [turn, traps, earlier_traps, states, shared, retired, forms] = seen.map(AtomicU64::into_inner);
+    println!(
+        "{turn} programs: {states} with hidden buffers, {shared} with uniform values in them, {retired} with retired invocations; \
+         {traps} trap, {earlier_traps} of them may before a barrier; {forms} also on resident data"
+    );
+    assert!(states * 4 > turn && shared * 50 > turn && retired * 4 > turn && earlier_traps * 50 > turn, "too few of a kind");
+}
+
+#[test]
+fn segments_of_generated_programs_are_free_of_races() {
+    for_each(programs(10_000) / 50, |what, program, inputs, config| {
+        let backend = Segments::default();
+        let _ = dispatch_with_grid_sync_split(&backend, program, inputs, config);
+        for Ran { program, inputs, config } in backend.ran.lock().unwrap().iter() {
+            let inputs: Vec<&[u8]> = inputs.iter().map(Vec::as_slice).collect();
+            let options = Options { launch: config.launch(), ..Options::default() };
+            let effort = Effort { executions: 10, ..Effort::default() };
+            let report = check(program, &inputs, &options, &effort).unwrap_or_else(|error| panic!("{error}: {what}\n{program}"));
+            assert!(report.verdict == Verdict::Deterministic, "{}: {what}\n{program}", report.verdict);
+        }
+    });
+}
