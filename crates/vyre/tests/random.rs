@@ -6,6 +6,7 @@ mod generate;
 mod launch;
 
 use generate::Generator;
+use vyre::reference::checked::{Effort, check};
 use vyre::reference::{RunError, Schedule, run};
 
 /// How often each outcome was seen, so that the test itself can be judged.
@@ -13,6 +14,7 @@ use vyre::reference::{RunError, Schedule, run};
 struct Tally {
     ran: u64,
     trapped: u64,
+    clean: u64,
     proven: u64,
     nonzero: u64,
 }
@@ -51,12 +53,18 @@ fn one_program(seed: u64, tally: &mut Tally) {
         Err(RunError::Trap { .. }) => tally.trapped += 1,
         Err(other) => panic!("seed {seed}: {other}\n{printed}"),
     }
+    // One observing run; what it is sure of is what every schedule gives.
+    let effort = Effort { schedules: Vec::new(), executions: 0, ..Effort::default() };
+    let report = check(&program, &borrowed, &options, &effort).unwrap_or_else(|error| panic!("seed {seed}: {error}\n{printed}"));
+    if report.holds() && report.exhaustive() {
+        tally.clean += 1;
+        let bulk = vyre::reference::bulk::run(&program, &borrowed, &options);
+        assert!(bulk == forward, "seed {seed}: the bulk evaluator differs\n{printed}\n{forward:?}\n{bulk:?}");
+    }
     let grid = options.launch.grid.expect("set above");
     if program.determinism().expect("it is valid").holds_for(grid) {
         tally.proven += 1;
         options.schedule = Schedule::Reverse;
-        let bulk = vyre::reference::bulk::run(&program, &borrowed, &options);
-        assert!(bulk == forward, "seed {seed}: the bulk evaluator differs\n{printed}\n{forward:?}\n{bulk:?}");
         let reverse = run(&program, &borrowed, &options);
         assert!(
             reverse == forward,
@@ -70,8 +78,15 @@ fn random_programs_print_parse_format_run_and_keep_their_bytes_in_any_order() {
     let count = launch::how_many(100_000);
     let totals: Vec<Tally> = launch::on_two_threads(count, one_program);
     let sum = |of: fn(&Tally) -> u64| totals.iter().map(of).sum::<u64>();
-    println!("{count} programs: {} ran, {} trapped, {} proven", sum(|t| t.ran), sum(|t| t.trapped), sum(|t| t.proven));
+    println!(
+        "{count} programs: {} ran, {} trapped, {} are clean, {} proven to be",
+        sum(|t| t.ran),
+        sum(|t| t.trapped),
+        sum(|t| t.clean),
+        sum(|t| t.proven)
+    );
     // A generator that makes nothing of interest would make this test pass on any interpreter.
+    assert!(sum(|t| t.clean) * 4 > count, "too few programs are run in bulk");
     assert!(sum(|t| t.proven) * 20 > count, "too few programs are proven deterministic");
     assert!(sum(|t| t.nonzero) * 4 > count, "too few programs write anything");
     assert!(sum(|t| t.trapped) > 0 || count < 1000, "no program traps");

@@ -64,6 +64,19 @@ pub fn holds(program: &Program, launch: &Launch) -> Result<bool, String> {
     Ok(report.holds() && report.exhaustive())
 }
 
+/// A trap that every schedule ends in is that of the bulk evaluator too.
+pub fn traps_in_bulk(program: &Program, launch: &Launch) -> Result<(), String> {
+    let (_, report) = run(program, launch)?;
+    if !(report.holds() && report.exhaustive()) {
+        return Ok(());
+    }
+    match execute_with(program, launch, vyre::reference::bulk::run)?.1 {
+        bulk if bulk == report.outcome => Ok(()),
+        Ok(_) => Err("the bulk evaluator runs to the end".into()),
+        Err(error) => Err(format!("in the bulk evaluator: {error}")),
+    }
+}
+
 /// What is proven deterministic has no race and no order that shows, and the checked mode can tell.
 pub fn is_clean(program: &Program, launch: &Launch) -> Result<(), String> {
     let (_, report) = run(program, launch)?;

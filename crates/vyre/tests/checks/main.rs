@@ -278,7 +278,7 @@ fn one(directive: &Directive, program: &Program, edits: &mut Vec<(std::ops::Rang
             match result {
                 Err(RunError::Trap { tag: found_tag, invocation: found, .. }) => {
                     if (found_tag, found) == (*tag, *invocation) {
-                        return Ok(());
+                        return checked::traps_in_bulk(program, launch);
                     }
                     Err(format!("trapped with {found_tag} at {found:?}"))
                 }

@@ -229,14 +229,22 @@ impl Generator {
                     true => self.store(),
                     false => {
                         let target = self.rng.pick(&targets).clone();
-                        Node::assign(target.name, self.value(target.ty, 3))
+                        let value = match target.ty {
+                            ValueType::Vector(_, count) if self.rng.chance(40) => self.exchanged(&target.name, count),
+                            ValueType::Vector(..) | ValueType::Scalar(_) => self.value(target.ty, 3),
+                        };
+                        Node::assign(target.name, value)
                     }
                 }
             }
             6..=10 => self.store(),
             11 | 12 if depth > 0 => {
                 let uniform_here = uniform && self.rng.chance(40);
-                let cond = if uniform_here { self.uniform_bool() } else { self.expr(Scalar::Bool, 2) };
+                let cond = match uniform_here {
+                    true => self.uniform_bool(),
+                    false if self.rng.chance(50) => self.split(),
+                    false => self.expr(Scalar::Bool, 2),
+                };
                 let then = self.body(depth - 1, uniform_here, false);
                 let otherwise = if self.rng.chance(40) { self.body(depth - 1, uniform_here, false) } else { vec![] };
                 Node::if_then_else(cond, then, otherwise)
@@ -249,6 +257,7 @@ impl Generator {
                     0 if depth == 3 => Expr::buf_len(over.clone()),
                     1 => Expr::min(Expr::buf_len(over.clone()), Expr::u32(5)),
                     _ if uniform_here => Expr::u32(self.rng.below(5) as u32),
+                    2 => Expr::rem(Expr::gid_x(), Expr::u32(5)),
                     _ => Expr::rem(self.expr(Scalar::U32, 2), Expr::u32(5)),
                 };
                 let name = self.fresh();
@@ -442,6 +451,22 @@ impl Generator {
             _ => Expr::u32(self.rng.below(4) as u32),
         };
         Expr::lt(left, Expr::u32(self.rng.below(4) as u32))
+    }
+
+    /// A condition that is likely to hold for some invocations of a workgroup and not for others.
+    fn split(&mut self) -> Expr {
+        let id = if self.rng.chance(50) { Expr::gid_x() } else { Expr::lid_x() };
+        match self.rng.below(3) {
+            0 => Expr::lt(id, Expr::u32(1 + self.rng.below(6) as u32)),
+            1 => Expr::eq(Expr::rem(id, Expr::u32(2 + self.rng.below(2) as u32)), Expr::u32(self.rng.below(2) as u32)),
+            _ => Expr::ne(Expr::bitand(id, Expr::u32(1 + self.rng.below(6) as u32)), Expr::u32(0)),
+        }
+    }
+
+    /// The vector that a variable holds, made of its components in some order.
+    fn exchanged(&mut self, name: &str, count: u8) -> Expr {
+        let component = |rng: &mut Rng| Expr::extract(Expr::var(name), rng.below(usize::from(count)) as u8);
+        Expr::vector((0..count).map(|_| component(&mut self.rng)).collect::<Vec<_>>())
     }
 
     fn value(&mut self, ty: ValueType, depth: u32) -> Expr {

@@ -43,11 +43,12 @@ fn inputs(program: &Program, rng: &mut Rng) -> Vec<Vec<u8>> {
 pub fn launch(program: &Program, seed: u64) -> (Vec<Vec<u8>>, Options) {
     let mut rng = Rng(seed ^ 0x5EED);
     let bytes = inputs(program, &mut rng);
-    let mut options = Options {
-        launch: LaunchConfig { grid: Some([1 + rng.below(3) as u32, 1, 1]), ..LaunchConfig::default() },
-        fuel: 1_000_000,
-        ..Options::default()
-    };
+    let mut grid = [1 + rng.below(3) as u32, 1, 1];
+    if rng.below(5) == 0 {
+        grid[1 + rng.below(2)] = 2;
+    }
+    let mut options =
+        Options { launch: LaunchConfig { grid: Some(grid), ..LaunchConfig::default() }, fuel: 1_000_000, ..Options::default() };
     for (decl, i) in program.buffers().iter().zip(0u32..) {
         if decl.access == Access::Output && decl.count.is_none() {
             options.launch.output_counts.insert(decl.name.to_string(), i * 3);
