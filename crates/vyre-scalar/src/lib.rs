@@ -16,7 +16,7 @@
 //!
 //! # Against other implementations
 //!
-//! That the answers are the right ones is tested against code that shares nothing with ours. Each of these tests has a short
+//! That the answers are the right ones is tested against implementations that others wrote. Each of these tests has a short
 //! form, which takes a second or two and always runs, and a long one.
 //!
 //! | test | what | against | long form |

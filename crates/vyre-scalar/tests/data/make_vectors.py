@@ -8,7 +8,7 @@ In a directory outside the repository:
     venv/bin/python path/to/make_vectors.py > path/to/vectors.txt
 
 It takes about ten minutes of CPU time: the hard-to-round inputs of the functions of one operand are found by trying all of them
-in double precision. The result does not depend on the machine except through which of two nearly equally hard inputs is taken.
+in double precision. That only proposes; MPFR chooses, so the result does not depend on the machine.
 
 Format: a line with a function's name, then a line per vector: the operands and the result as the hexadecimal bits of f32. Any
 NaN is 7fc00000. Lines that start with # are comments.
@@ -30,6 +30,7 @@ gmpy2.get_context().emax = gmpy2.get_emax_max()
 gmpy2.get_context().emin = gmpy2.get_emin_min()
 
 NAN = 0x7FC00000
+CANDIDATES = 900
 HARDEST = 450
 RANDOM = 300
 
@@ -78,16 +79,29 @@ def distance_from_tie(exact):
     return abs(scaled - gmpy2.floor(scaled) - gmpy2.mpfr("0.5"))
 
 
-def closest(inputs, results, count):
-    """The inputs whose double precision results are within 2^-18 units of a tie, at most `count`, with the distance."""
+# Double precision searches this far from a tie, in 2^-29 units of the last place of an f32, which is the last place of a double.
+REACH = 1 << 11
+
+
+def closest(inputs, results):
+    """The inputs whose double precision results are closest to a tie, each after its distance."""
     # Below the last place of an f32 a double has 29 bits; at a tie the first is set.
     rest = results.view(np.uint64) & np.uint64((1 << 29) - 1)
-    near = np.flatnonzero((rest - np.uint64((1 << 28) - (1 << 11))) < np.uint64(1 << 12))
+    near = np.flatnonzero((rest - np.uint64((1 << 28) - REACH)) < np.uint64(2 * REACH))
     magnitude, rest = np.abs(results[near]), rest[near]
     normal = (magnitude > 2.0**-126) & (magnitude < 2.0**128)
     inputs, distance = inputs[near][normal], np.abs(rest[normal].astype(np.int64) - (1 << 28))
-    order = np.argsort(distance, kind="stable")[:count]
+    order = np.argsort(distance, kind="stable")[:CANDIDATES]
     return list(zip(distance[order].tolist(), inputs[order].tolist()))
+
+
+def hardest(exact, found, count):
+    """The `count` hardest of those that `closest` found, as MPFR tells."""
+    ranked = sorted((distance_from_tie(exact(bits)), bits) for _, bits in found)[:count]
+    # Doubles are off by a few last places. What they left out is further from a tie than what is taken, or all are ties.
+    reach = REACH if len(found) < CANDIDATES else found[-1][0]
+    assert reach == 0 or ranked[-1][0] * 2**29 + 8 < reach, (float(ranked[-1][0] * 2**29), reach)
+    return [bits for _, bits in ranked]
 
 
 UNARY = {
@@ -105,7 +119,7 @@ UNARY = {
 }
 
 
-def hardest(exact, double, both_signs):
+def hardest_of_all(exact, double, both_signs):
     found = []
     block = 1 << 22
     for sign in [0, 0x80000000] if both_signs else [0]:
@@ -113,11 +127,9 @@ def hardest(exact, double, both_signs):
             inputs = np.arange(start, min(start + block, sign + 0x7F800000), dtype=np.uint64).astype(np.uint32)
             with np.errstate(all="ignore"):
                 results = double(inputs.view(np.float32).astype(np.float64))
-            found += closest(inputs, results, HARDEST)
-            found = sorted(found)[: 2 * HARDEST]
-    # Double precision sees 2^-29 of a unit: what looks equally hard is told apart by MPFR.
-    inputs = sorted((distance_from_tie(exact(value(int(bits)))), int(bits)) for _, bits in found)
-    return [bits for _, bits in inputs[:HARDEST]]
+            found += closest(inputs, results)
+            found = sorted(found)[:CANDIDATES]
+    return hardest(lambda bits: exact(value(bits)), found, HARDEST)
 
 
 def boundaries():
@@ -136,7 +148,7 @@ def boundaries():
 def unary(name):
     exact, double, both_signs = UNARY[name]
     rng = random.Random(name)
-    inputs = hardest(exact, double, both_signs)
+    inputs = hardest_of_all(exact, double, both_signs)
     if not both_signs:
         inputs += [bits | 0x80000000 for bits in inputs[:100]]
     inputs += boundaries()
@@ -204,7 +216,8 @@ def pow_pairs():
     for y in map(bits_of, exponents):
         with np.errstate(all="ignore"):
             results = np.power(mantissas.view(np.float32).astype(np.float64), float(value(y)))
-        pairs += [(int(x), y) for _, x in closest(mantissas, results, 12)]
+        found = closest(mantissas, results)
+        pairs += [(x, y) for x in hardest(lambda x: value(x) ** value(y), found, 12)]
     # Ties and other exact powers: an odd number to an integer over a power of two, times a power of two.
     roots = [
         [3, 5, 7, 9, 11, 15, 27, 33, 63, 255, 257, 4095, 4097, 5793],
