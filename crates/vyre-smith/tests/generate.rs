@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use vyre_foundation::launch::plan;
 use vyre_foundation::specialize;
+use vyre_foundation::wire::{from_wire, to_wire};
 use vyre_reference::checked::{Effort, Verdict, check};
 use vyre_reference::{Options, RunError, bulk, run};
 use vyre_smith::coverage::Coverage;
@@ -158,4 +159,17 @@ fn every_cell_of_the_grid_is_reached_within_200_000_programs() {
     });
     let total = total.into_inner().expect("no thread panicked");
     assert!(total.holes().is_empty(), "{}", total.report());
+}
+
+#[test]
+fn the_wire_form_gives_every_program_back() {
+    for_each(programs(20_000), |number, preset, generated, _| {
+        let again = to_wire(&generated.program).and_then(|bytes| from_wire(&bytes));
+        assert!(
+            again.as_ref() == Ok(&generated.program),
+            "program {number} of {}: {again:?}\n{}",
+            preset.name(),
+            generated.program
+        );
+    });
 }
