@@ -27,7 +27,9 @@ impl fmt::Display for UnknownSubject {
         write!(f, "there is no subject `{}`; ", self.name)?;
         match &self.meant {
             Some(meant) => write!(f, "did you mean `{meant}`?"),
-            None => f.write_str("there are bulk, passes, plain, pass:NAME and fault:NAME, each also after `metamorphic:`"),
+            None => f.write_str(
+                "there are bulk, bulk-packed, passes, plain, pass:NAME and fault:NAME, each also after `metamorphic:`",
+            ),
         }
     }
 }
@@ -37,7 +39,7 @@ impl std::error::Error for UnknownSubject {}
 /// Every subject there is.
 #[must_use]
 pub fn names() -> Vec<String> {
-    let fixed = ["bulk", "passes", "plain"].map(String::from);
+    let fixed = ["bulk", "bulk-packed", "passes", "plain"].map(String::from);
     let passes = PASSES.iter().map(|pass| format!("pass:{}", pass.name));
     let faults = Fault::ALL.iter().map(|fault| format!("fault:{}", fault.name()));
     fixed.into_iter().chain(passes).chain(faults).collect()
@@ -52,7 +54,8 @@ pub fn subject(name: &str) -> Result<Box<dyn Subject>, UnknownSubject> {
     }
     let known: Option<Box<dyn Subject>> = match name.split_once(':') {
         None => match name {
-            "bulk" => Some(Box::new(BulkSubject { ready: None })),
+            "bulk" => Some(Box::new(BulkSubject { packed: false, ready: None })),
+            "bulk-packed" => Some(Box::new(BulkSubject { packed: true, ready: None })),
             "passes" => Some(Box::new(Passes)),
             "plain" => Some(Box::new(Plain)),
             _ => None,
@@ -140,6 +143,8 @@ impl Subject for Plain {
 
 /// The bulk evaluator. What it made ready for one case is kept for the next, if that is another dispatch of the same program.
 struct BulkSubject {
+    /// Whether lanes are packed where it does not pay, too.
+    packed: bool,
     ready: Option<Ready>,
 }
 
@@ -151,7 +156,7 @@ struct Ready {
 
 impl Subject for BulkSubject {
     fn name(&self) -> &str {
-        "bulk"
+        if self.packed { "bulk-packed" } else { "bulk" }
     }
 
     fn run(&mut self, case: &Case) -> Result<Outputs, Failure> {
@@ -159,11 +164,14 @@ impl Subject for BulkSubject {
         // Taken out, so that a panic leaves nothing half done behind.
         let mut ready = match self.ready.take().filter(kept) {
             Some(ready) => ready,
-            None => Ready {
-                program: case.program.clone(),
-                specialization: case.specialization.clone(),
-                bulk: Bulk::new(&specialized(case)?).map_err(|report| Failure::Refused(report.to_string()))?,
-            },
+            None => {
+                let bulk = Bulk::new(&specialized(case)?).map_err(|report| Failure::Refused(report.to_string()))?;
+                Ready {
+                    program: case.program.clone(),
+                    specialization: case.specialization.clone(),
+                    bulk: if self.packed { bulk.pack_always() } else { bulk },
+                }
+            }
         };
         let sizes: Vec<u64> = case.inputs.iter().map(|bytes| bytes.len() as u64).collect();
         let launch = plan(ready.bulk.program(), &sizes, &case.launch).map_err(|report| Failure::Refused(report.to_string()))?;
@@ -331,7 +339,7 @@ mod tests {
         assert!(message("bluk").contains("did you mean `bulk`?"));
         assert!(message("pass:fodl").contains("did you mean `pass:fold`?"));
         assert!(message("fault:shift-msak").contains("did you mean `fault:shift-mask`?"));
-        assert!(message("gpu").contains("there are bulk, passes, plain"));
+        assert!(message("gpu").contains("there are bulk, bulk-packed, passes, plain"));
         assert!(message("test:crash").contains("there is no subject"));
     }
 }

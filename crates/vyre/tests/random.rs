@@ -58,8 +58,12 @@ fn one_program(seed: u64, tally: &mut Tally) {
     let report = check(&program, &borrowed, &options, &effort).unwrap_or_else(|error| panic!("seed {seed}: {error}\n{printed}"));
     if report.holds() && report.exhaustive() {
         tally.clean += 1;
-        let bulk = vyre::reference::bulk::run(&program, &borrowed, &options);
-        assert!(bulk == forward, "seed {seed}: the bulk evaluator differs\n{printed}\n{forward:?}\n{bulk:?}");
+        for (how, bulk) in [
+            ("the bulk evaluator", vyre::reference::bulk::run(&program, &borrowed, &options)),
+            ("the bulk evaluator with packed lanes", vyre::reference::bulk::run_packed(&program, &borrowed, &options)),
+        ] {
+            assert!(bulk == forward, "seed {seed}: {how} differs\n{printed}\n{forward:?}\n{bulk:?}");
+        }
     }
     let grid = options.launch.grid.expect("set above");
     if program.determinism().expect("it is valid").holds_for(grid) {

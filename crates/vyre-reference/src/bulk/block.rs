@@ -9,14 +9,15 @@
 //!   take part.
 //! - Values that all lanes share stay one scalar as long as they can (see [`Val`]).
 
-use super::Scratch;
 use super::column::{Stack, Val, Word, is_wide};
 use super::lanes;
 use super::memory::{View, is_word, load_any, load_narrow, store_words};
 use super::ops;
+use super::pack::Packing;
+use super::{BLOCK_LANES, Scratch, is_group_memory};
 use crate::subgroup;
 use pulp::Arch;
-use vyre_foundation::ir::{Access, AtomicOp, Axis, Builtin, Place};
+use vyre_foundation::ir::{AtomicOp, Axis, Builtin, Place};
 use vyre_foundation::kernel::{BufferId, ExprId, ExprKind, Kernel, Stmt, StmtKind, VarId};
 use vyre_foundation::launch::Launch;
 use vyre_scalar::{Value, memory};
@@ -60,13 +61,21 @@ pub(super) struct Block<'a> {
     pub kernel: &'a Kernel,
     pub launch: &'a Launch,
     pub homes: &'a [Home],
+    /// By loop variable: how lanes of its loop are packed.
+    pub packings: &'a [Option<Packing>],
+    /// Whether they are packed even where it does not pay.
+    pub pack_always: bool,
     pub inputs: &'a [&'a [u8]],
     pub outputs: &'a mut [Vec<u8>],
     pub scratch: &'a mut Scratch,
+    /// Frames that are not in use.
+    pub spare: &'a mut Vec<Scratch>,
     /// Bytes of workgroup memory of one workgroup.
     pub group_bytes: usize,
-    /// Lanes in the block.
+    /// Lanes in the frame.
     pub lanes: usize,
+    /// Whether the block is one workgroup.
+    pub one_group: bool,
     /// Lanes of one workgroup.
     pub group: usize,
     /// The number of the block's first workgroup, x fastest.
@@ -295,19 +304,33 @@ impl Block<'_> {
     }
 
     fn repeat(&mut self, var: VarId, from: ExprId, to: ExprId, body: &[Stmt], mask: Mask) -> Step<Mask> {
-        let (arch, mode) = (self.arch, self.kernel.floats);
         let live_before = self.scratch.live_count;
         let before = self.scratch.tops();
         let gathered = self.narrow().push();
         let with_gathered = self.scratch.tops();
         let from = self.val(from);
         let to = self.val(to);
+        self.rounds(var, [from, to], body, mask, 0)?;
+        if self.scratch.live_count == live_before {
+            self.scratch.pop_to(before);
+            return Ok(mask);
+        }
+        let live = self.scratch.live;
+        let left = self.write_mask(gathered, mask.column, live, false);
+        self.scratch.pop_to(with_gathered);
+        Ok(left)
+    }
+
+    /// The rounds of a loop from this one on, until no lane is left in it.
+    fn rounds(&mut self, var: VarId, bounds: [Val; 2], body: &[Stmt], mask: Mask, first: u32) -> Step<()> {
+        let (arch, mode) = (self.arch, self.kernel.floats);
+        let [from, to] = bounds;
         let broken = self.narrow().push();
         let active = self.narrow().push();
         self.narrow().column_mut(broken).fill(0);
         self.scratch.broken.push((broken, false));
         let tops = self.scratch.tops();
-        let mut round = 0u32;
+        let mut round = first;
         let mut now = mask;
         let result = loop {
             // All lanes that are still in the loop are in the same round.
@@ -333,6 +356,12 @@ impl Block<'_> {
             if now.count == 0 {
                 break Ok(());
             }
+            if let (Some(packing), Some(column)) = (&self.packings[var.index()], now.column)
+                && now.count < self.lanes
+                && (self.pack_always || packing.pays(now.count, self.lanes, round.wrapping_sub(first) as usize))
+            {
+                break self.packed_rounds(packing, column, now.count, var, bounds, body, round);
+            }
             let live = self.scratch.live_count;
             if let Err(exhausted) = self.body(body, now) {
                 break Err(exhausted);
@@ -348,15 +377,49 @@ impl Block<'_> {
             round = round.wrapping_add(1);
         };
         self.scratch.broken.pop();
-        result?;
-        if self.scratch.live_count == live_before {
-            self.scratch.pop_to(before);
-            return Ok(mask);
-        }
-        let live = self.scratch.live;
-        let left = self.write_mask(gathered, mask.column, live, false);
-        self.scratch.pop_to(with_gathered);
-        Ok(left)
+        result
+    }
+
+    /// The rounds of a loop from this one on for the lanes of the mask, in a frame of their own.
+    #[expect(clippy::too_many_arguments, reason = "the parts of a loop, and who is in it")]
+    // Loops nest: what only this needs must not be on the stack of those that do without.
+    #[inline(never)]
+    fn packed_rounds(
+        &mut self,
+        packing: &Packing,
+        mask: usize,
+        count: usize,
+        var: VarId,
+        bounds: [Val; 2],
+        body: &[Stmt],
+        round: u32,
+    ) -> Step<()> {
+        let mut frame = self.spare.pop().unwrap_or_else(|| Scratch::of(self.kernel));
+        frame.pack(self.scratch, mask, count, BLOCK_LANES.max(self.group), packing);
+        let bounds = bounds.map(|bound| frame.pack_value(self.scratch, bound));
+        let mut block = Block {
+            arch: self.arch,
+            kernel: self.kernel,
+            launch: self.launch,
+            homes: self.homes,
+            packings: self.packings,
+            pack_always: self.pack_always,
+            inputs: self.inputs,
+            outputs: &mut *self.outputs,
+            scratch: &mut frame,
+            spare: &mut *self.spare,
+            group_bytes: self.group_bytes,
+            lanes: count,
+            one_group: self.one_group,
+            group: self.group,
+            first_group: self.first_group,
+            fuel: &mut *self.fuel,
+            trap: &mut *self.trap,
+        };
+        let result = block.rounds(var, bounds, body, Mask { column: None, count }, round);
+        frame.unpack(self.scratch, packing);
+        self.spare.push(frame);
+        result
     }
 
     /// Sets the loop variable for a round.
@@ -659,6 +722,7 @@ impl Block<'_> {
     }
 
     fn global(&self, lane: usize) -> [u32; 3] {
+        let lane = self.scratch.origin.get(lane).map_or(lane, |origin| *origin as usize);
         let group = self.group_id(self.first_group + (lane / self.group) as u32);
         let n = (lane % self.group) as u32;
         let [nx, ny, _] = self.launch.workgroup_size;
@@ -673,9 +737,7 @@ impl Block<'_> {
             Builtin::WorkgroupCount(axis) => Val::Splat(u64::from(groups[axis as usize])),
             Builtin::LocalCount(axis) => Val::Splat(u64::from(size[axis as usize])),
             Builtin::SubgroupSize => Val::Splat(u64::from(self.subgroup_size())),
-            Builtin::Workgroup(axis) if self.lanes == self.group => {
-                Val::Splat(u64::from(self.group_id(self.first_group)[axis as usize]))
-            }
+            Builtin::Workgroup(axis) if self.one_group => Val::Splat(u64::from(self.group_id(self.first_group)[axis as usize])),
             Builtin::Invocation(_) | Builtin::Workgroup(_) | Builtin::Local(_) | Builtin::SubgroupLane => {
                 let ids = &self.scratch.ids;
                 let (_, column) = ids.iter().find(|(id, _)| *id == builtin).expect("every id that is read has a column");
@@ -720,10 +782,7 @@ impl Block<'_> {
     // Memory.
 
     fn view(&self, buffer: BufferId) -> View {
-        let stride = match self.kernel.buffer(buffer).access {
-            Access::Workgroup => self.group_bytes,
-            Access::Read | Access::ReadWrite | Access::Output | Access::Uniform => 0,
-        };
+        let stride = if is_group_memory(self.kernel, buffer) { self.group_bytes } else { 0 };
         View { length: self.launch.lengths[buffer.index()], stride, group: self.group }
     }
 

@@ -76,25 +76,37 @@ pub(super) struct Stack<W> {
     /// Columns from here on are free.
     top: usize,
     lanes: usize,
+    /// Lanes that columns have room for.
+    room: usize,
 }
 
 impl<W: Word> Stack<W> {
-    /// Makes all columns `lanes` long and takes the first `kept` off the stack.
-    pub fn reset(&mut self, lanes: usize, kept: usize) {
+    /// Makes all columns `lanes` long, with room for `room` lanes at least, and takes the first `kept` off the stack.
+    pub fn reset(&mut self, lanes: usize, room: usize, kept: usize) {
+        self.room = self.room.max(lanes).max(room);
         if self.lanes != lanes {
             self.lanes = lanes;
-            self.columns.iter_mut().for_each(|column| column.resize(lanes, W::default()));
+            for column in &mut self.columns {
+                column.reserve_exact(self.room.saturating_sub(column.len()));
+                column.resize(lanes, W::default());
+            }
         }
         self.top = kept;
         while self.columns.len() < kept {
-            self.columns.push(vec![W::default(); lanes]);
+            self.add();
         }
+    }
+
+    fn add(&mut self) {
+        let mut column = Vec::with_capacity(self.room);
+        column.resize(self.lanes, W::default());
+        self.columns.push(column);
     }
 
     /// A column of any content.
     pub fn push(&mut self) -> usize {
         if self.top == self.columns.len() {
-            self.columns.push(vec![W::default(); self.lanes]);
+            self.add();
         }
         self.top += 1;
         self.top - 1

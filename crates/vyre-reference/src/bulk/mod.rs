@@ -11,14 +11,16 @@ mod column;
 mod lanes;
 mod memory;
 mod ops;
+mod pack;
 
 use crate::error::RunError;
 use crate::plain::Options;
 use block::{Block, FuelExhausted, Home};
 use column::{Stack, Val, is_wide};
+use pack::{Packing, packings};
 use pulp::Arch;
 use vyre_foundation::ir::{Access, Builtin, Place, Program};
-use vyre_foundation::kernel::{ExprKind, Kernel, Stmt, StmtKind};
+use vyre_foundation::kernel::{BufferId, ExprKind, Kernel, Stmt, StmtKind};
 use vyre_foundation::launch::{Launch, plan};
 use vyre_foundation::{Report, specialize};
 use vyre_spec::ValueType;
@@ -29,8 +31,19 @@ const BLOCK_LANES: usize = 512;
 
 /// Runs one dispatch, as [`crate::run`] does.
 pub fn run(program: &Program, inputs: &[&[u8]], options: &Options) -> Result<Vec<Vec<u8>>, RunError> {
-    let values = options.specialization.iter().map(|(name, value)| (name.as_str(), value));
-    let mut bulk = Bulk::new(&specialize(program, values)?)?;
+    run_on(Bulk::new(&specialized(program, options)?)?, inputs, options)
+}
+
+/// Runs one dispatch with lanes packed wherever they can be; see [`Bulk::pack_always`].
+pub fn run_packed(program: &Program, inputs: &[&[u8]], options: &Options) -> Result<Vec<Vec<u8>>, RunError> {
+    run_on(Bulk::new(&specialized(program, options)?)?.pack_always(), inputs, options)
+}
+
+fn specialized(program: &Program, options: &Options) -> Result<Program, Report> {
+    specialize(program, options.specialization.iter().map(|(name, value)| (name.as_str(), value)))
+}
+
+fn run_on(mut bulk: Bulk, inputs: &[&[u8]], options: &Options) -> Result<Vec<Vec<u8>>, RunError> {
     let sizes: Vec<u64> = inputs.iter().map(|bytes| bytes.len() as u64).collect();
     let launch = plan(bulk.program(), &sizes, &options.launch)?;
     let mut outputs = Vec::new();
@@ -46,8 +59,12 @@ pub struct Bulk {
     /// The statements between grid barriers; each by its index in every scope around it.
     phases: Vec<Vec<Box<[usize]>>>,
     arch: Arch,
+    packings: Vec<Option<Packing>>,
+    pack_always: bool,
     /// One for the block that runs, or one per block if blocks wait for each other.
     scratch: Vec<Scratch>,
+    /// For frames of loops that few lanes are in.
+    spare: Vec<Scratch>,
 }
 
 /// The columns of a variable.
@@ -58,7 +75,8 @@ struct Components {
     wide: bool,
 }
 
-/// What a block needs beside the buffers.
+/// A frame: what the lanes that are in step with each other need beside the buffers. A block has one, and each loop that lanes are
+/// packed for another.
 #[derive(Default)]
 struct Scratch {
     narrow: Stack<u32>,
@@ -77,9 +95,18 @@ struct Scratch {
     broken: Vec<(usize, bool)>,
     group_memory: Vec<u8>,
     brought: Vec<crate::subgroup::Lane>,
+    /// Of packed lanes: the lanes of the frame around it, and of the block. Empty where lanes are those of the block.
+    picked: Vec<u32>,
+    origin: Vec<u32>,
 }
 
 impl Scratch {
+    fn of(kernel: &Kernel) -> Scratch {
+        let mut scratch = Scratch::default();
+        scratch.layout(kernel);
+        scratch
+    }
+
     fn tops(&self) -> (usize, usize) {
         (self.narrow.top(), self.wide.top())
     }
@@ -116,10 +143,10 @@ impl Scratch {
         self.vars = vec![[Val::Splat(0); 4]; kernel.vars.len()];
     }
 
-    /// Puts a block at the start of the program.
-    fn start(&mut self, lanes: usize, group_memory: usize) {
-        self.narrow.reset(lanes, self.kept_narrow);
-        self.wide.reset(lanes, self.kept_wide);
+    /// Makes this a frame of so many live lanes, with room for `room`.
+    fn start(&mut self, lanes: usize, room: usize, group_memory: usize) {
+        self.narrow.reset(lanes, room, self.kept_narrow);
+        self.wide.reset(lanes, room, self.kept_wide);
         self.vars.fill([Val::Splat(0); 4]);
         self.narrow.column_mut(self.live).fill(1);
         self.live_count = lanes;
@@ -157,7 +184,17 @@ impl Bulk {
         let homes = homes.collect();
         let mut phases = vec![Vec::new()];
         flatten(&kernel.body, &mut Vec::new(), &mut phases);
-        Ok(Bulk { arch: Arch::new(), homes, group_bytes, phases, scratch: Vec::new(), program })
+        let packings = packings(kernel);
+        let (scratch, spare) = (Vec::new(), Vec::new());
+        Ok(Bulk { arch: Arch::new(), homes, group_bytes, phases, packings, pack_always: false, scratch, spare, program })
+    }
+
+    /// Packs the lanes of a loop whenever one of them has left it, whether that pays or not: so that small dispatches test what
+    /// otherwise only large ones meet.
+    #[must_use]
+    pub fn pack_always(mut self) -> Bulk {
+        self.pack_always = true;
+        self
     }
 
     /// The program, with its constants replaced.
@@ -203,9 +240,7 @@ impl Bulk {
         let blocks = groups.div_ceil(together);
         let kept = if kernel.uses.grid_sync { blocks as usize } else { 1 };
         while self.scratch.len() < kept {
-            let mut scratch = Scratch::default();
-            scratch.layout(kernel);
-            self.scratch.push(scratch);
+            self.scratch.push(Scratch::of(kernel));
         }
         for (number, phase) in self.phases.iter().enumerate() {
             for block in 0..blocks {
@@ -213,7 +248,7 @@ impl Bulk {
                 let in_block = together.min(groups - first_group) as usize;
                 let scratch = &mut self.scratch[if kept == 1 { 0 } else { block as usize }];
                 if number == 0 {
-                    scratch.start(in_block * group, in_block * self.group_bytes);
+                    scratch.start(in_block * group, 0, in_block * self.group_bytes);
                 } else {
                     scratch.clear_group_memory(in_block * self.group_bytes);
                 }
@@ -222,11 +257,15 @@ impl Bulk {
                     kernel,
                     launch,
                     homes: &self.homes,
+                    packings: &self.packings,
+                    pack_always: self.pack_always,
                     inputs,
                     outputs,
                     scratch,
+                    spare: &mut self.spare,
                     group_bytes: self.group_bytes,
                     lanes: in_block * group,
+                    one_group: in_block == 1,
                     group,
                     first_group,
                     fuel,
@@ -239,6 +278,13 @@ impl Bulk {
             }
         }
         Ok(())
+    }
+}
+
+fn is_group_memory(kernel: &Kernel, buffer: BufferId) -> bool {
+    match kernel.buffer(buffer).access {
+        Access::Workgroup => true,
+        Access::Read | Access::ReadWrite | Access::Output | Access::Uniform => false,
     }
 }
 

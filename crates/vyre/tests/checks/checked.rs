@@ -70,11 +70,17 @@ pub fn traps_in_bulk(program: &Program, launch: &Launch) -> Result<(), String> {
     if !(report.holds() && report.exhaustive()) {
         return Ok(());
     }
-    match execute_with(program, launch, vyre::reference::bulk::run)?.1 {
-        bulk if bulk == report.outcome => Ok(()),
-        Ok(_) => Err("the bulk evaluator runs to the end".into()),
-        Err(error) => Err(format!("in the bulk evaluator: {error}")),
+    for (how, bulk) in [
+        ("the bulk evaluator", execute_with(program, launch, vyre::reference::bulk::run)?.1),
+        ("the bulk evaluator with packed lanes", execute_with(program, launch, vyre::reference::bulk::run_packed)?.1),
+    ] {
+        match bulk {
+            bulk if bulk == report.outcome => {}
+            Ok(_) => return Err(format!("{how} runs to the end")),
+            Err(error) => return Err(format!("in {how}: {error}")),
+        }
     }
+    Ok(())
 }
 
 /// What is proven deterministic has no race and no order that shows, and the checked mode can tell.

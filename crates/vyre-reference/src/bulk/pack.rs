@@ -1,0 +1,200 @@
+//! Loops that few lanes are still in: these lanes go on in a frame of their own.
+//!
+//! A loop runs until its last lane has left it, and every op costs as much for one lane as for all of them. So when at least half of
+//! a frame's lanes have left a loop, those that are still in it move to a smaller frame, side by side, with the variables that the
+//! loop mentions; at the end of the loop what it assigned goes back to where they came from. The smaller frame does the same, so
+//! that the work follows the rounds that lanes take, within a factor of two, and not the longest.
+//!
+//! Moving a column costs about as much as [`COST`] ops on it. A frame moves when its rounds have cost as much as moving will: if
+//! the loop ends right after, it has taken twice as long as it had to, never more.
+//!
+//! Lanes keep their order, and those in the loop stay in step, so that a loop is executed in the same order with and without.
+
+use super::column::{Stack, Val, Word};
+use super::{Scratch, is_group_memory};
+use std::collections::BTreeSet;
+use vyre_foundation::kernel::{ExprKind, Kernel, Stmt, StmtKind, VarId, for_each_stmt};
+
+/// Frames of fewer lanes stay as they are: a vector op has a cost that no lane can be taken off.
+const FEW_LANES: usize = 32;
+
+/// Ops on a column that cost as much as moving one: ops are vectorised.
+const COST: usize = 8;
+
+/// What moves with the lanes of a loop.
+pub(super) struct Packing {
+    /// Variables of outside the loop that it mentions.
+    inward: Vec<VarId>,
+    /// Those of them that it assigns.
+    outward: Vec<VarId>,
+    /// Ops in a round.
+    ops: usize,
+}
+
+/// By loop variable: how the loop moves; `None` for loops that cannot and for other variables.
+pub(super) fn packings(kernel: &Kernel) -> Vec<Option<Packing>> {
+    let mut all: Vec<Option<Packing>> = kernel.vars.iter().map(|_| None).collect();
+    for_each_stmt(&kernel.body, &mut |stmt| {
+        if let StmtKind::Loop(var, _, _, body) = &stmt.kind {
+            all[var.index()] = Packing::of(kernel, *var, body);
+        }
+    });
+    all
+}
+
+impl Packing {
+    /// Lanes that exchange values, or share memory of their workgroup, must stay where the others of it are.
+    fn of(kernel: &Kernel, counter: VarId, body: &[Stmt]) -> Option<Packing> {
+        let (mut inside, mut mentioned, mut assigned) = (BTreeSet::from([counter]), BTreeSet::new(), BTreeSet::new());
+        let (mut ops, mut stays) = (0, false);
+        for_each_stmt(body, &mut |stmt| {
+            match &stmt.kind {
+                StmtKind::Let(var, _) | StmtKind::Loop(var, ..) => {
+                    inside.insert(*var);
+                }
+                StmtKind::Assign(var, _) => {
+                    mentioned.insert(*var);
+                    assigned.insert(*var);
+                }
+                StmtKind::Store(buffer, ..) => stays |= is_group_memory(kernel, *buffer),
+                StmtKind::Atomic { result, buffer, .. } => {
+                    inside.extend(result);
+                    stays |= is_group_memory(kernel, *buffer);
+                }
+                StmtKind::Subgroup { .. } | StmtKind::Barrier | StmtKind::GridSync => stays = true,
+                StmtKind::If(..)
+                | StmtKind::Break
+                | StmtKind::Continue
+                | StmtKind::Return
+                | StmtKind::Trap(_)
+                | StmtKind::Scope(_) => {}
+            }
+            let mut pending = stmt.kind.exprs();
+            while let Some(id) = pending.pop() {
+                let kind = &kernel.expr(id).kind;
+                match kind {
+                    ExprKind::Var(var) => {
+                        mentioned.insert(*var);
+                    }
+                    ExprKind::Load(buffer, _) => stays |= is_group_memory(kernel, *buffer),
+                    ExprKind::Lit(_)
+                    | ExprKind::Builtin(_)
+                    | ExprKind::Len(_)
+                    | ExprKind::Unary(..)
+                    | ExprKind::Binary(..)
+                    | ExprKind::Ternary(..)
+                    | ExprKind::Cast(..)
+                    | ExprKind::Bitcast(..)
+                    | ExprKind::Vector(_)
+                    | ExprKind::Extract(..) => {}
+                }
+                ops += 1;
+                pending.extend(kind.operands());
+            }
+        });
+        let outside = |vars: BTreeSet<VarId>| vars.difference(&inside).copied().collect();
+        (!stays).then(|| Packing { inward: outside(mentioned), outward: outside(assigned), ops })
+    }
+
+    /// Whether `count` lanes of a frame should move, which has done so many rounds of the loop.
+    pub fn pays(&self, count: usize, lanes: usize, rounds: usize) -> bool {
+        let columns = self.inward.len() + self.outward.len();
+        count <= lanes / 2 && lanes > FEW_LANES && rounds.saturating_mul(self.ops) >= COST * columns
+    }
+}
+
+impl Scratch {
+    /// Makes this the frame of the lanes of `whole` that are in the mask, `count` of them, at the start of a round. It gets room for
+    /// `room` lanes: whatever number is in a loop next time, a frame that was used does not allocate.
+    pub fn pack(&mut self, whole: &Scratch, mask: usize, count: usize, room: usize, packing: &Packing) {
+        self.start(count, room, 0);
+        self.picked.clear();
+        self.picked.reserve_exact(room);
+        let mask = whole.narrow.column(mask);
+        self.picked.extend((0..).zip(mask).filter(|(_, bit)| **bit != 0).map(|(lane, _): (u32, _)| lane));
+        self.origin.clear();
+        self.origin.reserve_exact(room);
+        let origin = |lane: &u32| whole.origin.get(*lane as usize).copied().unwrap_or(*lane);
+        self.origin.extend(self.picked.iter().map(origin));
+        for (_, column) in &whole.ids {
+            gather(&whole.narrow, *column, &self.picked, &mut self.narrow, *column);
+        }
+        for var in &packing.inward {
+            self.vars[var.index()] = whole.vars[var.index()];
+            // A variable has the same columns in every frame.
+            for value in self.vars[var.index()] {
+                match value {
+                    Val::Splat(_) => {}
+                    Val::Narrow(column) => gather(&whole.narrow, column, &self.picked, &mut self.narrow, column),
+                    Val::Wide(column) => gather(&whole.wide, column, &self.picked, &mut self.wide, column),
+                }
+            }
+        }
+    }
+
+    /// The value of `whole` in the lanes of this frame.
+    pub fn pack_value(&mut self, whole: &Scratch, value: Val) -> Val {
+        match value {
+            Val::Splat(bits) => Val::Splat(bits),
+            Val::Narrow(column) => {
+                let own = self.narrow.push();
+                gather(&whole.narrow, column, &self.picked, &mut self.narrow, own);
+                Val::Narrow(own)
+            }
+            Val::Wide(column) => {
+                let own = self.wide.push();
+                gather(&whole.wide, column, &self.picked, &mut self.wide, own);
+                Val::Wide(own)
+            }
+        }
+    }
+
+    /// Brings what the lanes of this frame have changed back to where they came from.
+    pub fn unpack(&self, whole: &mut Scratch, packing: &Packing) {
+        for var in &packing.outward {
+            let components = self.components[var.index()];
+            for n in 0..components.count {
+                let (new, old, own) = (self.vars[var.index()][n], whole.vars[var.index()][n], components.first + n);
+                if new == old && matches!(new, Val::Splat(_)) {
+                    continue;
+                }
+                whole.vars[var.index()][n] = if components.wide {
+                    scatter(&self.wide, new, &self.picked, &mut whole.wide, old, own);
+                    Val::Wide(own)
+                } else {
+                    scatter(&self.narrow, new, &self.picked, &mut whole.narrow, old, own);
+                    Val::Narrow(own)
+                };
+            }
+        }
+        if self.live_count < self.picked.len() {
+            whole.live_count -= self.picked.len() - self.live_count;
+            let live = whole.narrow.column_mut(whole.live);
+            for (lane, bit) in self.picked.iter().zip(self.narrow.column(self.live)) {
+                live[*lane as usize] = *bit;
+            }
+        }
+    }
+}
+
+fn gather<W: Word>(from: &Stack<W>, column: usize, picked: &[u32], to: &mut Stack<W>, own: usize) {
+    let from = from.column(column);
+    for (out, lane) in to.column_mut(own).iter_mut().zip(picked) {
+        *out = from[*lane as usize];
+    }
+}
+
+fn scatter<W: Word>(from: &Stack<W>, new: Val, picked: &[u32], to: &mut Stack<W>, old: Val, own: usize) {
+    let to = to.column_mut(own);
+    if let Val::Splat(bits) = old {
+        to.fill(W::from_bits(bits));
+    }
+    match new {
+        Val::Splat(bits) => picked.iter().for_each(|lane| to[*lane as usize] = W::from_bits(bits)),
+        Val::Narrow(column) | Val::Wide(column) => {
+            for (lane, word) in picked.iter().zip(from.column(column)) {
+                to[*lane as usize] = *word;
+            }
+        }
+    }
+}
