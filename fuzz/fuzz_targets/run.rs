@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use vyre::ir::Element;
 use vyre::launch::LaunchConfig;
-use vyre::reference::{Options, Order, bulk, run};
+use vyre::reference::{Options, Schedule, bulk, run};
 
 fuzz_target!(|data: &[u8]| {
     // The text ends with the first zero; what follows is the inputs.
@@ -27,16 +27,21 @@ fuzz_target!(|data: &[u8]| {
         inputs.push(&bytes[..length.min(bytes.len())]);
     }
     let mut options = Options {
-        launch: LaunchConfig { grid: Some([1 + u32::from(grid % 3), 1, 1]), max_output_bytes: 1 << 16, ..LaunchConfig::default() },
+        launch: LaunchConfig {
+            grid: Some([1 + u32::from(grid % 3), 1, 1]),
+            max_output_bytes: 1 << 16,
+            ..LaunchConfig::default()
+        },
         fuel: 100_000,
         ..Options::default()
     };
     let forward = run(&program, &inputs, &options);
     let grid = options.launch.grid.expect("set above");
     if forward.is_ok() && validated.determinism().holds_for(grid) {
-        options.order = Order::Reverse;
+        options.schedule = Schedule::Reverse;
         assert!(run(&program, &inputs, &options) == forward, "the order shows\n{program}");
         options.fuel = u64::MAX;
         assert!(bulk::run(&program, &inputs, &options) == forward, "the bulk evaluator differs\n{program}");
+        assert!(bulk::run_packed(&program, &inputs, &options) == forward, "the bulk evaluator differs, lanes packed\n{program}");
     }
 });
