@@ -1,8 +1,11 @@
 //! Counters of dispatches, per backend and for the whole process.
 //!
 //! Each backend has one set of counters; the process's is their sum. Recording is a few relaxed additions and never a lock.
+//!
+//! Spans for `tracing`, all of level debug: `compile` around a compilation, `dispatch` around a dispatch of a backend from the
+//! registry or of one of its pipelines, `segment` around each part of a dispatch that is split at its grid barriers.
 
-use crate::backend::OutputBuffers;
+use crate::backend::{DispatchConfig, OutputBuffers};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
@@ -88,6 +91,13 @@ pub fn of_backend(id: &'static str) -> &'static Counters {
     let counters: &'static Counters = Box::leak(Box::new(Counters::new(id)));
     all.push(counters);
     counters
+}
+
+/// The span that a dispatch happens in, until the result is dropped. Backends from the registry are in it already; pipelines of their
+/// own open it.
+#[must_use]
+pub fn dispatch_span(backend: &str, config: &DispatchConfig) -> tracing::span::EnteredSpan {
+    tracing::debug_span!("dispatch", backend, label = config.label.as_deref()).entered()
 }
 
 /// What the whole process has dispatched so far.

@@ -5,8 +5,9 @@
 
 use crate::diagnostic::{Diagnostic, Location, Report};
 use crate::ir::{Body, DataType, Element, Expr, Literal, Name, Node, Parts, Program, Scalar, Size};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
+use std::sync::{Mutex, PoisonError};
 use vyre_spec::ErrorCode;
 
 /// The value of a specialization constant; floats are the same if their bits are.
@@ -127,7 +128,8 @@ impl fmt::Display for SpecValue {
     }
 }
 
-/// The program with its constants replaced by `values`, and by their defaults where there is none.
+/// The program with its constants replaced by `values`, and by their defaults where there is none. A program remembers the results
+/// for the latest values, so that what these found out about themselves is found out once.
 ///
 /// A value for a name that is no constant, or of another type than the constant, is an error, as is a type that does not load as
 /// the default does.
@@ -171,15 +173,34 @@ pub fn specialize<'a>(program: &Program, values: impl IntoIterator<Item = (&'a s
     if parts.consts.is_empty() {
         return Ok(program.clone());
     }
-    let values: BTreeMap<Name, SpecValue> = parts
-        .consts
-        .iter()
-        .map(|decl| {
-            let value = given.get(decl.name.as_str()).map_or(&decl.default, |value| value);
-            (decl.name.clone(), value.clone())
-        })
-        .collect();
-    Ok(substitute(program, &values))
+    let values: Vec<SpecValue> =
+        parts.consts.iter().map(|decl| given.get(decl.name.as_str()).map_or(&decl.default, |value| value)).cloned().collect();
+    Ok(program.specializations().get(values, |values| {
+        let names = parts.consts.iter().map(|decl| decl.name.clone());
+        substitute(program, &names.zip(values.iter().cloned()).collect())
+    }))
+}
+
+/// How many results a program remembers.
+const REMEMBERED: usize = 8;
+
+/// The latest results of [`specialize`] for one program, each with the values of all its constants in the order of declaration.
+#[derive(Default)]
+pub(crate) struct Specializations(Mutex<VecDeque<(Vec<SpecValue>, Program)>>);
+
+impl Specializations {
+    fn get(&self, values: Vec<SpecValue>, make: impl FnOnce(&[SpecValue]) -> Program) -> Program {
+        // A list of results is whole at any time.
+        let results = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, found)) = results().iter().find(|(of, _)| *of == values) {
+            return found.clone();
+        }
+        let made = make(&values);
+        let mut results = results();
+        results.truncate(REMEMBERED - 1);
+        results.push_front((values, made.clone()));
+        made
+    }
 }
 
 fn unknown_constant(parts: &Parts, name: &str) -> Diagnostic {
@@ -232,5 +253,32 @@ fn substitute_body(body: &mut Body, values: &BTreeMap<Name, SpecValue>) {
             }
         }
         nodes.extend(node.bodies_mut().flat_map(|body| body.iter_mut()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_values_give_the_program_that_is_remembered_and_others_never_do() {
+        let text = "program p {\n  workgroup 1\n  const a: u32 = 0\n  const b: f32 = 0.0\n  buffer out: output u32[1] @0\n\n  \
+                    out[a] = u32(b)\n}\n";
+        let program = crate::text::parse("p", text).unwrap_or_else(|report| panic!("{report}"));
+        let with = |a: u32, b: f32| {
+            let (a, b) = (SpecValue::U32(a), SpecValue::F32(b));
+            specialize(&program, [("a", &a), ("b", &b)]).unwrap_or_else(|report| panic!("{report}"))
+        };
+        let is_same = |one: &Program, other: &Program| std::ptr::eq(one.interface(), other.interface());
+        let first = with(1, -0.0);
+        assert!(is_same(&first, &with(1, -0.0)));
+        assert!(first != with(1, 0.0) && first != with(0, -0.0), "floats differ by bits");
+        let defaults = specialize(&program, []).unwrap_or_else(|report| panic!("{report}"));
+        assert!(is_same(&defaults, &with(0, 0.0)), "a default that is said is a default");
+        for n in 0..3 * REMEMBERED as u32 {
+            let text = with(n, 1.0).to_string();
+            assert!(text.contains(&format!("out[{n}] = u32(1.0)")), "{text}");
+        }
+        assert!(first == with(1, -0.0) && !is_same(&first, &with(1, -0.0)), "only the latest are remembered");
     }
 }

@@ -60,12 +60,7 @@ impl DispatchConfig {
         if self == nothing || self == compiled {
             return Ok(Cow::Borrowed(compiled));
         }
-        let fixed = |what: &str, differs: bool| match differs {
-            true => Err(BackendError::InvalidProgram {
-                fix: format!("the pipeline was compiled with another {what}. Fix: compile it again with the {what} of this call"),
-            }),
-            false => Ok(()),
-        };
+        let fixed = |what: &str, differs: bool| if differs { Err(other_than_compiled(what)) } else { Ok(()) };
         fixed("workgroup override", self.workgroup_override.is_some() && self.workgroup_override != compiled.workgroup_override)?;
         fixed("ulp budget", self.ulp_budget.is_some() && self.ulp_budget != compiled.ulp_budget)?;
         fixed("specialization", !self.specialization.is_empty() && self.specialization != compiled.specialization)?;
@@ -84,5 +79,12 @@ impl DispatchConfig {
             profile: self.profile.clone().or_else(|| compiled.profile.clone()),
             label: self.label.clone().or_else(|| compiled.label.clone()),
         }))
+    }
+}
+
+/// The error of a call that says something else than its pipeline was compiled with.
+pub(crate) fn other_than_compiled(what: &str) -> BackendError {
+    BackendError::InvalidProgram {
+        fix: format!("the pipeline was compiled with another {what}. Fix: compile it again with the {what} of this call"),
     }
 }

@@ -19,6 +19,7 @@ mod resource;
 
 pub use compiled::CompiledPipeline;
 pub use config::DispatchConfig;
+pub(crate) use config::other_than_compiled;
 pub use error::{BackendError, ResidentError};
 pub use pending::{PendingDispatch, ReadyPending};
 pub use resource::{OutputBuffers, Resource, TimedDispatchResult, fill_outputs};

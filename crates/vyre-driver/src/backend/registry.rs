@@ -8,6 +8,7 @@ use super::{
     VyreBackend, private,
 };
 use crate::grid_sync;
+use crate::observability::dispatch_span;
 use crate::pipeline::PipelineCacheSnapshot;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -112,6 +113,7 @@ impl VyreBackend for GridSyncSplit {
     }
 
     fn dispatch(&self, program: &Program, inputs: &[Vec<u8>], config: &DispatchConfig) -> Result<Vec<Vec<u8>>, BackendError> {
+        let _in = dispatch_span(self.id(), config);
         if self.splits(program) {
             return grid_sync::dispatch_with_grid_sync_split(&*self.inner, program, &borrowed(inputs), config);
         }
@@ -124,6 +126,7 @@ impl VyreBackend for GridSyncSplit {
         inputs: &[&[u8]],
         config: &DispatchConfig,
     ) -> Result<Vec<Vec<u8>>, BackendError> {
+        let _in = dispatch_span(self.id(), config);
         if self.splits(program) {
             return grid_sync::dispatch_with_grid_sync_split(&*self.inner, program, inputs, config);
         }
@@ -137,6 +140,7 @@ impl VyreBackend for GridSyncSplit {
         config: &DispatchConfig,
         outputs: &mut OutputBuffers,
     ) -> Result<(), BackendError> {
+        let _in = dispatch_span(self.id(), config);
         if self.splits(program) {
             return grid_sync::dispatch_with_grid_sync_split_into(&*self.inner, program, inputs, config, outputs);
         }
@@ -149,6 +153,7 @@ impl VyreBackend for GridSyncSplit {
         inputs: &[&[u8]],
         config: &DispatchConfig,
     ) -> Result<TimedDispatchResult, BackendError> {
+        let _in = dispatch_span(self.id(), config);
         if self.splits(program) {
             return grid_sync::dispatch_with_grid_sync_split_timed(&*self.inner, program, inputs, config);
         }
@@ -161,8 +166,10 @@ impl VyreBackend for GridSyncSplit {
         inputs: &[Vec<u8>],
         config: &DispatchConfig,
     ) -> Result<Box<dyn PendingDispatch>, BackendError> {
+        let _in = dispatch_span(self.id(), config);
         if self.splits(program) {
-            return Ok(Box::new(ReadyPending { outputs: self.dispatch(program, inputs, config)? }));
+            let outputs = grid_sync::dispatch_with_grid_sync_split(&*self.inner, program, &borrowed(inputs), config)?;
+            return Ok(Box::new(ReadyPending { outputs }));
         }
         self.inner.dispatch_async(program, inputs, config)
     }
@@ -173,8 +180,10 @@ impl VyreBackend for GridSyncSplit {
         inputs: &[&[u8]],
         config: &DispatchConfig,
     ) -> Result<Box<dyn PendingDispatch>, BackendError> {
+        let _in = dispatch_span(self.id(), config);
         if self.splits(program) {
-            return Ok(Box::new(ReadyPending { outputs: self.dispatch_borrowed(program, inputs, config)? }));
+            let outputs = grid_sync::dispatch_with_grid_sync_split(&*self.inner, program, inputs, config)?;
+            return Ok(Box::new(ReadyPending { outputs }));
         }
         self.inner.dispatch_borrowed_async(program, inputs, config)
     }
@@ -233,6 +242,7 @@ impl VyreBackend for GridSyncSplit {
         resources: &[Resource],
         config: &DispatchConfig,
     ) -> Result<TimedDispatchResult, BackendError> {
+        let _in = dispatch_span(self.id(), config);
         if self.splits(program) {
             return grid_sync::dispatch_resident_with_grid_sync_split_timed(&*self.inner, program, resources, config);
         }

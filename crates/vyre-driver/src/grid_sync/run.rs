@@ -307,6 +307,7 @@ impl<'a> Dispatch<'a> {
             first
         };
         for (n, (segment, words)) in self.split.segments.iter().zip(words).enumerate() {
+            let _in = tracing::debug_span!("segment", number = n, of = self.split.segments.len()).entered();
             let config = self.segment_config(n, segment, launch, *words)?;
             match dispatch(segment, &config, *words) {
                 Ok(trap) => {

@@ -9,6 +9,7 @@ mod disk;
 mod key;
 mod manifest;
 mod passthrough;
+mod specialized;
 
 pub use audit::{PipelineCacheAudit, PipelineCacheAuditReport, PipelineCacheSnapshot};
 pub use cache::PipelineCache;
@@ -17,7 +18,10 @@ pub use key::PipelineKey;
 pub use manifest::PipelineReproManifest;
 
 use crate::backend::{BackendError, CompiledPipeline, DispatchConfig, VyreBackend, nanoseconds};
+use crate::specialization::SpecMap;
 use passthrough::Passthrough;
+use specialized::Specialized;
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
 use vyre_foundation::determinism::Determinism;
@@ -63,7 +67,7 @@ pub fn compile_owned(
     program: Program,
     config: &DispatchConfig,
 ) -> Result<Arc<dyn CompiledPipeline>, BackendError> {
-    Ok(compile_owned_with_telemetry(backend, program, config)?.pipeline)
+    build(&backend, &program, config)
 }
 
 /// Compiles a program that several threads have.
@@ -100,21 +104,38 @@ pub fn compile_owned_with_telemetry(
     config: &DispatchConfig,
 ) -> Result<PipelineBuild, BackendError> {
     let start = Instant::now();
-    let span = tracing::debug_span!("compile", backend = backend.id(), label = config.label.as_deref());
-    let _entered = span.enter();
-    let key = PipelineKey::new(&*backend, &program, config);
-    let specialized = admit(&program, config)?;
     let before = backend.pipeline_cache_snapshot();
+    let pipeline = build(&backend, &program, config)?;
+    let cache_hit = hit(before, backend.pipeline_cache_snapshot());
+    let compile_ns = nanoseconds(start);
+    let manifest = PipelineReproManifest::new(&*backend, pipeline.id(), &program, config.clone());
+    Ok(PipelineBuild { pipeline, manifest, cache_hit, compile_ns })
+}
+
+/// The pipeline that every form of `compile` gives. A backend that remembers it is asked little more than its own lookup.
+fn build(
+    backend: &Arc<dyn VyreBackend>,
+    program: &Program,
+    config: &DispatchConfig,
+) -> Result<Arc<dyn CompiledPipeline>, BackendError> {
+    let _entered = tracing::debug_span!("compile", backend = backend.id(), label = config.label.as_deref()).entered();
+    let specialized = admit(program, config)?;
     // Constants are gone from the program, so their values are gone from the config.
-    let config = DispatchConfig { specialization: Default::default(), ..config.clone() };
-    let given = key.specialization.clone();
-    let (pipeline, cache_hit): (Arc<dyn CompiledPipeline>, _) = match backend.compile_native(&specialized, &config)? {
-        Some(native) => (native, hit(before, backend.pipeline_cache_snapshot())),
-        None => (Arc::new(Passthrough::new(backend.clone(), specialized, config.clone(), given.clone(), key.to_hex())), None),
+    let plain = match config.specialization.is_empty() {
+        true => Cow::Borrowed(config),
+        false => Cow::Owned(DispatchConfig { specialization: SpecMap::new(), ..config.clone() }),
     };
-    let config = DispatchConfig { specialization: given, ..config };
-    let manifest = PipelineReproManifest::new(&*backend, pipeline.id(), &program, config);
-    Ok(PipelineBuild { pipeline, manifest, cache_hit, compile_ns: nanoseconds(start) })
+    let pipeline = match backend.compile_native(&specialized, &plain)? {
+        Some(native) => native,
+        None => {
+            let key = PipelineKey::new(&**backend, program, config).to_hex();
+            Arc::new(Passthrough::new(Arc::clone(backend), specialized, plain.into_owned(), &key))
+        }
+    };
+    Ok(match config.specialization.is_empty() {
+        true => pipeline,
+        false => Arc::new(Specialized { inner: pipeline, values: config.specialization.clone() }),
+    })
 }
 
 /// Compiles a program without running it, so that its first dispatch does not.

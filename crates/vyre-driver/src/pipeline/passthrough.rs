@@ -4,7 +4,6 @@ use crate::backend::{
     BackendError, CompiledPipeline, DispatchConfig, OutputBuffers, Resource, TimedDispatchResult, VyreBackend, fill_outputs,
     private,
 };
-use crate::specialization::SpecMap;
 use std::borrow::Cow;
 use std::sync::Arc;
 use vyre_foundation::ir::Program;
@@ -16,31 +15,16 @@ pub(super) struct Passthrough {
     program: Program,
     /// Says nothing about constants.
     config: DispatchConfig,
-    /// What the constants were replaced by.
-    specialization: SpecMap,
 }
 
 impl Passthrough {
-    pub fn new(
-        backend: Arc<dyn VyreBackend>,
-        program: Program,
-        config: DispatchConfig,
-        specialization: SpecMap,
-        key: String,
-    ) -> Self {
-        Passthrough { id: format!("{}:{key}", backend.id()), backend, program, config, specialization }
+    pub fn new(backend: Arc<dyn VyreBackend>, program: Program, config: DispatchConfig, key: &str) -> Self {
+        Passthrough { id: format!("{}:{key}", backend.id()), backend, program, config }
     }
 
-    /// What holds for a call; see [`DispatchConfig::over`].
+    /// What holds for a call.
     fn config<'a>(&'a self, call: &'a DispatchConfig) -> Result<Cow<'a, DispatchConfig>, BackendError> {
-        if call.specialization.is_empty() {
-            return call.over(&self.config);
-        }
-        // The call may repeat the values it was compiled with, which the backend must not see again.
-        let mut whole =
-            call.over(&DispatchConfig { specialization: self.specialization.clone(), ..self.config.clone() })?.into_owned();
-        whole.specialization = SpecMap::new();
-        Ok(Cow::Owned(whole))
+        call.over(&self.config)
     }
 }
 

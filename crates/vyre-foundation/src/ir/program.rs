@@ -6,7 +6,7 @@ use super::node::{Body, Node};
 use super::tree::Walk;
 use crate::diagnostic::{Report, Source};
 use crate::interface::Interface;
-use crate::specialize::SpecValue;
+use crate::specialize::{SpecValue, Specializations};
 use crate::validate::{Validated, validate};
 use crate::wire;
 use std::fmt;
@@ -56,6 +56,7 @@ struct Inner {
     fingerprint: OnceLock<Fingerprint>,
     validated: OnceLock<Result<Validated, Report>>,
     interface: OnceLock<Interface>,
+    specializations: Specializations,
 }
 
 impl Program {
@@ -75,6 +76,7 @@ impl Program {
             fingerprint: OnceLock::new(),
             validated: OnceLock::new(),
             interface: OnceLock::new(),
+            specializations: Specializations::default(),
         }))
     }
 
@@ -202,6 +204,11 @@ impl Program {
     /// The program's proof of validity, or every mistake in it; computed once.
     pub fn validated(&self) -> Result<&Validated, &Report> {
         self.0.validated.get_or_init(|| validate(self)).as_ref()
+    }
+
+    /// What its constants were lately replaced by.
+    pub(crate) fn specializations(&self) -> &Specializations {
+        &self.0.specializations
     }
 
     /// Which buffers are inputs, outputs and workgroup memory, in the order that bytes are passed; computed once.
