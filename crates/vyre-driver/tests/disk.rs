@@ -47,7 +47,8 @@ impl Drop for Directory {
 fn key(n: usize) -> PipelineKey {
     PipelineKey {
         program: [n as u8; 32],
-        backend: "test 1".into(),
+        backend: "test".into(),
+        version: "1".into(),
         device: "d".repeat(n % 5),
         specialization: SpecMap::new(),
         workgroup_override: None,
