@@ -8,6 +8,7 @@ use super::{
     VyreBackend, private,
 };
 use crate::grid_sync;
+use crate::observability::{self, Counters, total, total_borrowed};
 use crate::pipeline::PipelineCacheSnapshot;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -73,11 +74,13 @@ pub fn acquire_preferred_where(
 /// The same backend, which runs programs with grid barriers as several dispatches if it cannot run them as one.
 #[must_use]
 pub fn wrap_grid_sync_split(backend: Box<dyn VyreBackend>) -> Box<dyn VyreBackend> {
-    Box::new(GridSyncSplit { inner: backend })
+    let counters = observability::of_backend(backend.id());
+    Box::new(GridSyncSplit { inner: backend, counters })
 }
 
 struct GridSyncSplit {
     inner: Box<dyn VyreBackend>,
+    counters: &'static Counters,
 }
 
 impl GridSyncSplit {
@@ -112,10 +115,10 @@ impl VyreBackend for GridSyncSplit {
     }
 
     fn dispatch(&self, program: &Program, inputs: &[Vec<u8>], config: &DispatchConfig) -> Result<Vec<Vec<u8>>, BackendError> {
-        if self.splits(program) {
-            return grid_sync::dispatch_with_grid_sync_split(&*self.inner, program, &borrowed(inputs), config);
-        }
-        self.inner.dispatch(program, inputs, config)
+        self.counters.dispatch(total(inputs), || match self.splits(program) {
+            true => grid_sync::dispatch_with_grid_sync_split(&*self.inner, program, &borrowed(inputs), config),
+            false => self.inner.dispatch(program, inputs, config),
+        })
     }
 
     fn dispatch_borrowed(
@@ -124,10 +127,10 @@ impl VyreBackend for GridSyncSplit {
         inputs: &[&[u8]],
         config: &DispatchConfig,
     ) -> Result<Vec<Vec<u8>>, BackendError> {
-        if self.splits(program) {
-            return grid_sync::dispatch_with_grid_sync_split(&*self.inner, program, inputs, config);
-        }
-        self.inner.dispatch_borrowed(program, inputs, config)
+        self.counters.dispatch(total(inputs), || match self.splits(program) {
+            true => grid_sync::dispatch_with_grid_sync_split(&*self.inner, program, inputs, config),
+            false => self.inner.dispatch_borrowed(program, inputs, config),
+        })
     }
 
     fn dispatch_borrowed_into(
@@ -137,10 +140,10 @@ impl VyreBackend for GridSyncSplit {
         config: &DispatchConfig,
         outputs: &mut OutputBuffers,
     ) -> Result<(), BackendError> {
-        if self.splits(program) {
-            return grid_sync::dispatch_with_grid_sync_split_into(&*self.inner, program, inputs, config, outputs);
-        }
-        self.inner.dispatch_borrowed_into(program, inputs, config, outputs)
+        self.counters.dispatch_into(total(inputs), outputs, |outputs| match self.splits(program) {
+            true => grid_sync::dispatch_with_grid_sync_split_into(&*self.inner, program, inputs, config, outputs),
+            false => self.inner.dispatch_borrowed_into(program, inputs, config, outputs),
+        })
     }
 
     fn dispatch_borrowed_timed(
@@ -149,10 +152,10 @@ impl VyreBackend for GridSyncSplit {
         inputs: &[&[u8]],
         config: &DispatchConfig,
     ) -> Result<TimedDispatchResult, BackendError> {
-        if self.splits(program) {
-            return grid_sync::dispatch_with_grid_sync_split_timed(&*self.inner, program, inputs, config);
-        }
-        self.inner.dispatch_borrowed_timed(program, inputs, config)
+        self.counters.dispatch(total(inputs), || match self.splits(program) {
+            true => grid_sync::dispatch_with_grid_sync_split_timed(&*self.inner, program, inputs, config),
+            false => self.inner.dispatch_borrowed_timed(program, inputs, config),
+        })
     }
 
     fn dispatch_async(
@@ -161,10 +164,10 @@ impl VyreBackend for GridSyncSplit {
         inputs: &[Vec<u8>],
         config: &DispatchConfig,
     ) -> Result<Box<dyn PendingDispatch>, BackendError> {
-        if self.splits(program) {
-            return Ok(Box::new(ReadyPending { outputs: self.dispatch(program, inputs, config)? }));
-        }
-        self.inner.dispatch_async(program, inputs, config)
+        self.counters.begin_dispatch(total(inputs), || match self.splits(program) {
+            true => Ok(Box::new(ReadyPending { outputs: self.dispatch(program, inputs, config)? })),
+            false => self.inner.dispatch_async(program, inputs, config),
+        })
     }
 
     fn dispatch_borrowed_async(
@@ -173,10 +176,10 @@ impl VyreBackend for GridSyncSplit {
         inputs: &[&[u8]],
         config: &DispatchConfig,
     ) -> Result<Box<dyn PendingDispatch>, BackendError> {
-        if self.splits(program) {
-            return Ok(Box::new(ReadyPending { outputs: self.dispatch_borrowed(program, inputs, config)? }));
-        }
-        self.inner.dispatch_borrowed_async(program, inputs, config)
+        self.counters.begin_dispatch(total(inputs), || match self.splits(program) {
+            true => Ok(Box::new(ReadyPending { outputs: self.dispatch_borrowed(program, inputs, config)? })),
+            false => self.inner.dispatch_borrowed_async(program, inputs, config),
+        })
     }
 
     fn compile_native(
@@ -233,10 +236,10 @@ impl VyreBackend for GridSyncSplit {
         resources: &[Resource],
         config: &DispatchConfig,
     ) -> Result<TimedDispatchResult, BackendError> {
-        if self.splits(program) {
-            return grid_sync::dispatch_resident_with_grid_sync_split_timed(&*self.inner, program, resources, config);
-        }
-        self.inner.dispatch_resident_timed(program, resources, config)
+        self.counters.dispatch(total_borrowed(resources), || match self.splits(program) {
+            true => grid_sync::dispatch_resident_with_grid_sync_split_timed(&*self.inner, program, resources, config),
+            false => self.inner.dispatch_resident_timed(program, resources, config),
+        })
     }
 
     fn supported_ops(&self) -> &HashSet<OpId> {
