@@ -1,22 +1,36 @@
 //! Counters of dispatches, per backend and for the whole process.
 //!
-//! Each backend has one set of counters; the process's is their sum. Recording is a few relaxed additions and never a lock.
+//! **What counts.** A dispatch that gave outputs counts once, for the backend it ran on: through a backend of the registry, a pipeline
+//! of `compile*`, a typed `Dispatch`, the functions of `grid_sync`, and the default methods of the traits. These build on each other:
+//! while a thread is inside a dispatch on a backend, further ones on the same backend are parts of it and do not count, so that a
+//! program with grid barriers is one dispatch however many segments it has. A batch counts each of its dispatches, a dispatch that
+//! was only begun counts when its outputs are there, and one that failed never.
 //!
-//! Spans for `tracing`, all of level debug: `compile` around a compilation, `dispatch` around a dispatch of a backend from the
-//! registry or of one of its pipelines, `segment` around each part of a dispatch that is split at its grid barriers.
+//! What a backend's own code does is seen only from outside: a method that it writes itself, called on it directly and not through
+//! one of the above, does not count unless it calls [`Counters::record`], which is heard only there. Pipelines that do not say whose
+//! they are count for nobody in particular, unless what they call counts.
+//!
+//! **Spans.** What counts as one dispatch is in one span `dispatch` of `tracing`, with the backend and the label of the config; each part
+//! of a dispatch that is split at its grid barriers is in a span `segment` inside it, and a compilation in a span `compile`. All are
+//! of level debug. A dispatch that was only begun has left its span when its outputs are there.
+//!
+//! **Cost.** Five relaxed additions and one look at a thread's own state; never a lock.
 
-use crate::backend::{DispatchConfig, OutputBuffers};
+use crate::backend::{BackendError, DispatchConfig, OutputBuffers, PendingDispatch, Resource, TimedDispatchResult};
+use std::cell::Cell;
+use std::ptr;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
+use tracing::span::EnteredSpan;
 
 /// What was dispatched so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct DispatchTelemetry {
     /// Dispatches that gave outputs.
     pub launches: u64,
-    /// Bytes of their inputs.
+    /// Bytes of their inputs, without resident data.
     pub input_bytes: u64,
-    /// Bytes of their outputs.
+    /// Bytes of their outputs, without resident data.
     pub output_bytes: u64,
     /// Output buffers they filled.
     pub output_slots: u64,
@@ -35,6 +49,60 @@ pub struct Counters {
     output_slots_reused: AtomicU64,
 }
 
+/// What a thread is doing.
+#[derive(Clone, Copy)]
+struct Thread {
+    /// Whose dispatch it is inside of.
+    inside: Option<&'static Counters>,
+    /// How many it has counted.
+    counted: u64,
+}
+
+thread_local!(static THREAD: Cell<Thread> = const { Cell::new(Thread { inside: None, counted: 0 }) });
+
+/// A dispatch that will be counted if it succeeds. Until it is dropped, others on the same backend are parts of it.
+struct Whole {
+    before: Thread,
+    _span: Option<EnteredSpan>,
+}
+
+impl Drop for Whole {
+    fn drop(&mut self) {
+        THREAD.set(Thread { inside: self.before.inside, ..THREAD.get() });
+    }
+}
+
+/// What a dispatch gives.
+pub(crate) trait Outputs {
+    fn outputs(&self) -> &[Vec<u8>];
+}
+
+impl Outputs for OutputBuffers {
+    fn outputs(&self) -> &[Vec<u8>] {
+        self
+    }
+}
+
+impl Outputs for TimedDispatchResult {
+    fn outputs(&self) -> &[Vec<u8>] {
+        &self.outputs
+    }
+}
+
+/// The bytes of inputs.
+pub(crate) fn total(inputs: &[impl AsRef<[u8]>]) -> usize {
+    inputs.iter().map(|input| input.as_ref().len()).sum()
+}
+
+/// The bytes of resources that are not resident.
+pub(crate) fn total_borrowed(resources: &[Resource]) -> usize {
+    let bytes = |resource: &Resource| match resource {
+        Resource::Borrowed(bytes) => bytes.len(),
+        Resource::Resident(_) => 0,
+    };
+    resources.iter().map(bytes).sum()
+}
+
 impl Counters {
     const fn new(backend: &'static str) -> Self {
         Counters {
@@ -47,13 +115,130 @@ impl Counters {
         }
     }
 
-    /// Adds a dispatch.
-    pub fn record(&self, input_bytes: usize, outputs: &OutputBuffers, reused: usize) {
+    /// Counts a dispatch that has given outputs, `reused` of them in buffers that the caller brought; for backends whose methods are
+    /// called directly. Inside a dispatch that is counted anyway nothing happens.
+    pub fn record(&'static self, input_bytes: usize, outputs: &[Vec<u8>], reused: usize) {
+        if let Some(whole) = self.begin() {
+            self.end(whole, input_bytes, outputs, reused);
+        }
+    }
+
+    /// Runs a dispatch and counts it.
+    pub(crate) fn dispatch<R: Outputs>(
+        &'static self,
+        config: &DispatchConfig,
+        input_bytes: usize,
+        run: impl FnOnce() -> Result<R, BackendError>,
+    ) -> Result<R, BackendError> {
+        let Some(whole) = self.begin_in_span(config) else { return run() };
+        let result = run()?;
+        self.end(whole, input_bytes, result.outputs(), 0);
+        Ok(result)
+    }
+
+    /// Runs a dispatch into the caller's buffers and counts it.
+    pub(crate) fn dispatch_into(
+        &'static self,
+        config: &DispatchConfig,
+        input_bytes: usize,
+        outputs: &mut OutputBuffers,
+        run: impl FnOnce(&mut OutputBuffers) -> Result<(), BackendError>,
+    ) -> Result<(), BackendError> {
+        let Some(whole) = self.begin_in_span(config) else { return run(outputs) };
+        let brought = outputs.len();
+        run(outputs)?;
+        self.end(whole, input_bytes, outputs, brought.min(outputs.len()));
+        Ok(())
+    }
+
+    /// Runs a batch of dispatches and counts each.
+    pub(crate) fn dispatch_batch(
+        &'static self,
+        config: &DispatchConfig,
+        batches: &[&[&[u8]]],
+        run: impl FnOnce() -> Result<Vec<OutputBuffers>, BackendError>,
+    ) -> Result<Vec<OutputBuffers>, BackendError> {
+        let Some(whole) = self.begin_in_span(config) else { return run() };
+        let results = run()?;
+        if !self.is_counted_elsewhere(&whole) {
+            drop(whole);
+            batches.iter().zip(&results).for_each(|(inputs, outputs)| self.record(total(inputs), outputs, 0));
+        }
+        Ok(results)
+    }
+
+    /// Runs a batch of dispatches into the caller's buffers and counts each.
+    pub(crate) fn dispatch_batch_into(
+        &'static self,
+        config: &DispatchConfig,
+        batches: &[&[&[u8]]],
+        outputs: &mut Vec<OutputBuffers>,
+        run: impl FnOnce(&mut Vec<OutputBuffers>) -> Result<(), BackendError>,
+    ) -> Result<(), BackendError> {
+        let Some(whole) = self.begin_in_span(config) else { return run(outputs) };
+        let brought: Vec<usize> = outputs.iter().map(Vec::len).collect();
+        run(outputs)?;
+        if !self.is_counted_elsewhere(&whole) {
+            drop(whole);
+            for (n, (inputs, outputs)) in batches.iter().zip(outputs).enumerate() {
+                self.record(total(inputs), outputs, brought.get(n).map_or(0, |brought| (*brought).min(outputs.len())));
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins a dispatch, to be counted when its outputs are there.
+    pub(crate) fn begin_dispatch(
+        &'static self,
+        config: &DispatchConfig,
+        input_bytes: usize,
+        run: impl FnOnce() -> Result<Box<dyn PendingDispatch>, BackendError>,
+    ) -> Result<Box<dyn PendingDispatch>, BackendError> {
+        let Some(_whole) = self.begin_in_span(config) else { return run() };
+        Ok(Box::new(Counted { inner: run()?, counters: self, input_bytes }))
+    }
+
+    /// `None` inside a dispatch that this would be a part of.
+    fn begin(&'static self) -> Option<Whole> {
+        let before = THREAD.get();
+        let is_part = |inside: &'static Counters| ptr::eq(inside, self) || self.is_unattributed();
+        if before.inside.is_some_and(is_part) {
+            return None;
+        }
+        THREAD.set(Thread { inside: Some(self), ..before });
+        Some(Whole { before, _span: None })
+    }
+
+    /// The same, in a span for those who trace.
+    fn begin_in_span(&'static self, config: &DispatchConfig) -> Option<Whole> {
+        let mut whole = self.begin()?;
+        if !self.is_unattributed() {
+            let span = tracing::debug_span!("dispatch", backend = self.backend, label = config.label.as_deref());
+            whole._span = Some(span.entered());
+        }
+        Some(whole)
+    }
+
+    /// A pipeline that is nobody's may have called a backend.
+    fn is_counted_elsewhere(&self, whole: &Whole) -> bool {
+        self.is_unattributed() && THREAD.get().counted != whole.before.counted
+    }
+
+    fn end(&self, whole: Whole, input_bytes: usize, outputs: &[Vec<u8>], reused: usize) {
+        if self.is_counted_elsewhere(&whole) {
+            return;
+        }
+        let thread = THREAD.get();
+        THREAD.set(Thread { counted: thread.counted + 1, ..thread });
         self.launches.fetch_add(1, Relaxed);
         self.input_bytes.fetch_add(input_bytes as u64, Relaxed);
-        self.output_bytes.fetch_add(outputs.iter().map(|output| output.len() as u64).sum(), Relaxed);
+        self.output_bytes.fetch_add(total(outputs) as u64, Relaxed);
         self.output_slots.fetch_add(outputs.len() as u64, Relaxed);
         self.output_slots_reused.fetch_add(reused as u64, Relaxed);
+    }
+
+    fn is_unattributed(&self) -> bool {
+        ptr::eq(self, &UNATTRIBUTED)
     }
 
     fn snapshot(&self) -> DispatchTelemetry {
@@ -67,12 +252,47 @@ impl Counters {
     }
 }
 
-static UNATTRIBUTED: Counters = Counters::new("");
-static BACKENDS: Mutex<Vec<&'static Counters>> = Mutex::new(Vec::new());
+/// A dispatch that was begun, and counts when its outputs are there.
+struct Counted {
+    inner: Box<dyn PendingDispatch>,
+    counters: &'static Counters,
+    input_bytes: usize,
+}
 
-fn backends() -> std::sync::MutexGuard<'static, Vec<&'static Counters>> {
-    // A list of counters is whole at any time.
-    BACKENDS.lock().unwrap_or_else(PoisonError::into_inner)
+impl PendingDispatch for Counted {
+    fn is_ready(&self) -> bool {
+        self.inner.is_ready()
+    }
+
+    fn wait(self: Box<Self>) -> Result<OutputBuffers, BackendError> {
+        let Counted { inner, counters, input_bytes } = *self;
+        let whole = counters.begin();
+        let outputs = inner.wait()?;
+        if let Some(whole) = whole {
+            counters.end(whole, input_bytes, &outputs, 0);
+        }
+        Ok(outputs)
+    }
+}
+
+/// A list that only grows, so that it can be read without a lock.
+struct Backends {
+    first: OnceLock<Box<Backend>>,
+}
+
+struct Backend {
+    counters: Counters,
+    next: Backends,
+}
+
+static UNATTRIBUTED: Counters = Counters::new("");
+static BACKENDS: Backends = Backends { first: OnceLock::new() };
+
+impl Backends {
+    fn iter(&'static self) -> impl Iterator<Item = &'static Counters> {
+        let next = |backends: &'static Backends| backends.first.get();
+        std::iter::successors(next(self), move |backend| next(&backend.next)).map(|backend| &backend.counters)
+    }
 }
 
 /// The counters of pipelines that do not say which backend they are of.
@@ -84,20 +304,17 @@ pub fn unattributed() -> &'static Counters {
 /// The counters of a backend; keep them where dispatches are frequent. There is one set per backend that was ever used.
 #[must_use]
 pub fn of_backend(id: &'static str) -> &'static Counters {
-    let mut all = backends();
-    if let Some(counters) = all.iter().find(|counters| counters.backend == id) {
-        return counters;
+    let mut place = &BACKENDS;
+    loop {
+        // Where the list ends, one of the threads that come here adds to it, and the others look at what it added.
+        let backend = place
+            .first
+            .get_or_init(|| Box::new(Backend { counters: Counters::new(id), next: Backends { first: OnceLock::new() } }));
+        if backend.counters.backend == id {
+            return &backend.counters;
+        }
+        place = &backend.next;
     }
-    let counters: &'static Counters = Box::leak(Box::new(Counters::new(id)));
-    all.push(counters);
-    counters
-}
-
-/// The span that a dispatch happens in, until the result is dropped. Backends from the registry are in it already; pipelines of their
-/// own open it.
-#[must_use]
-pub fn dispatch_span(backend: &str, config: &DispatchConfig) -> tracing::span::EnteredSpan {
-    tracing::debug_span!("dispatch", backend, label = config.label.as_deref()).entered()
 }
 
 /// What the whole process has dispatched so far.
@@ -117,5 +334,5 @@ pub fn snapshot_dispatch_telemetry() -> DispatchTelemetry {
 /// What each backend has dispatched so far.
 #[must_use]
 pub fn snapshot_backend_telemetry() -> Vec<(&'static str, DispatchTelemetry)> {
-    backends().iter().map(|counters| (counters.backend, counters.snapshot())).collect()
+    BACKENDS.iter().map(|counters| (counters.backend, counters.snapshot())).collect()
 }

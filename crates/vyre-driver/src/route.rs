@@ -3,8 +3,8 @@
 use crate::backend::registry::{registered_backends, wrap_grid_sync_split};
 use crate::backend::{BackendError, DispatchConfig, VyreBackend};
 use std::fmt;
-use vyre_foundation::ir::{DataType, OpId, Program};
-use vyre_foundation::kernel::{ExprKind, Kernel, StmtKind, for_each_stmt};
+use vyre_foundation::ir::{Access, DataType, OpId, Program};
+use vyre_foundation::kernel::{Buffer, ExprKind, Kernel, StmtKind, for_each_stmt};
 
 /// The backend that was chosen, and those that were passed over before it.
 pub struct Route {
@@ -57,7 +57,8 @@ pub fn route(program: &Program, config: &DispatchConfig) -> Result<Route, Backen
     Err(BackendError::NoBackend { passed_over })
 }
 
-/// Everything about a valid program, its constants replaced, that a backend cannot do.
+/// Everything about a valid program, its constants replaced, that a backend cannot do. Lengths that only the inputs know are not
+/// judged here: the backend refuses them at dispatch.
 #[must_use]
 pub fn misfits(backend: &dyn VyreBackend, program: &Program, config: &DispatchConfig) -> Vec<String> {
     let kernel = match program.validated() {
@@ -93,9 +94,21 @@ pub fn misfits(backend: &dyn VyreBackend, program: &Program, config: &DispatchCo
             format!("its workgroups have at most {limit} invocations along {axis}, and this program's {extent}"),
         );
     }
-    let groups = backend.max_compute_workgroups_per_dimension();
-    if let Some(grid) = config.grid_override {
-        lacks(grid.iter().any(|extent| *extent > groups), format!("its grids have at most {groups} workgroups along an axis"));
+    let limit = backend.max_compute_workgroups_per_dimension();
+    for ((axis, invocations), extent) in ["x", "y", "z"].iter().zip(known_invocations(kernel, config)).zip(size) {
+        let groups = invocations.div_ceil(u64::from(extent.max(1)));
+        lacks(
+            groups > u64::from(limit),
+            format!("its grids have at most {limit} workgroups along {axis}, and this dispatch {groups}"),
+        );
+    }
+    let limit = backend.max_storage_buffer_bytes();
+    for (buffer, count) in known_lengths(kernel, config) {
+        let bytes = (u128::from(count) * u128::from(buffer.element.bits().unwrap_or(0))).div_ceil(8);
+        lacks(
+            bytes > u128::from(limit) && buffer.access != Access::Workgroup,
+            format!("its buffers have at most {limit} bytes, and `{}` has {bytes}", buffer.name),
+        );
     }
     let missing: Vec<&str> = {
         let supported = backend.supported_ops();
@@ -107,6 +120,28 @@ pub fn misfits(backend: &dyn VyreBackend, program: &Program, config: &DispatchCo
     };
     lacks(!missing.is_empty(), format!("it has no {}", missing.join(", ")));
     reasons
+}
+
+/// Buffers whose lengths are known without inputs, with their elements.
+fn known_lengths<'a>(kernel: &'a Kernel, config: &'a DispatchConfig) -> impl Iterator<Item = (&'a Buffer, u32)> {
+    let asked = |buffer: &Buffer| config.output_counts.get(buffer.name.as_str()).copied();
+    kernel.buffers.iter().filter_map(move |buffer| {
+        let asked = if buffer.access == Access::Output { asked(buffer) } else { None };
+        Some((buffer, buffer.count.or(asked)?))
+    })
+}
+
+/// Invocations along x, y and z, or as many as there are at least if inputs can make them more.
+fn known_invocations(kernel: &Kernel, config: &DispatchConfig) -> [u64; 3] {
+    let size = kernel.workgroup_size.map(u64::from);
+    match config.grid_override {
+        Some(grid) => std::array::from_fn(|axis| u64::from(grid[axis]) * size[axis]),
+        None => {
+            let writable = known_lengths(kernel, config).filter(|(buffer, _)| buffer.access.is_output());
+            let longest = writable.map(|(_, count)| u64::from(count)).max().unwrap_or(0);
+            [longest.div_ceil(size[0].max(1)) * size[0], size[1], size[2]]
+        }
+    }
 }
 
 /// The ops of a kernel.

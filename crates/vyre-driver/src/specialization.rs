@@ -3,10 +3,12 @@
 //! A value changes the program before anything else looks at it (`vyre_foundation::specialize`); what is cached is the result. The
 //! 64-bit hashes here are for backends' own tables and for people; the caches of this crate compare whole maps.
 
+use crate::backend::BackendError;
 use std::collections::{BTreeMap, HashMap};
 use vyre_foundation::Report;
-use vyre_foundation::ir::Program;
+use vyre_foundation::ir::{F32Bits, Program};
 use vyre_foundation::specialize;
+use vyre_spec::ErrorCode;
 
 pub use vyre_foundation::specialize::SpecValue;
 
@@ -23,9 +25,19 @@ impl SpecMap {
         Self::default()
     }
 
-    /// Adds or replaces a value.
+    /// Adds or replaces a value. Every NaN is the one NaN, as in programs.
     pub fn insert(&mut self, name: impl Into<String>, value: SpecValue) {
+        let value = match value {
+            SpecValue::F32(value) => SpecValue::F32(F32Bits::from(value).value()),
+            other @ (SpecValue::U32(_) | SpecValue::I32(_) | SpecValue::Bool(_) | SpecValue::DType(_)) => other,
+        };
         self.entries.insert(name.into(), value);
+    }
+
+    /// The value of a name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&SpecValue> {
+        self.entries.get(name)
     }
 
     /// How many values there are.
@@ -68,9 +80,28 @@ impl SpecMap {
         hash
     }
 
-    /// The program with these values in the place of its constants.
+    /// The program with these values in the place of its constants; the result is what has to be valid.
     pub fn apply(&self, program: &Program) -> Result<Program, Report> {
+        // Names are judged before constants are gone: one that is also a variable's would be replaced in its place.
+        if !program.parts().consts.is_empty()
+            && let Err(report) = program.validated()
+            && report.codes().any(|code| code == ErrorCode::E0202)
+        {
+            return Err(report.clone());
+        }
         specialize(program, self.iter())
+    }
+
+    /// Refuses values that a pipeline was not compiled with.
+    pub(crate) fn check_within(&self, compiled: &SpecMap) -> Result<(), BackendError> {
+        let Some((name, value)) = self.iter().find(|(name, value)| compiled.get(name) != Some(value)) else { return Ok(()) };
+        let had = compiled.get(name).map_or("none".to_string(), ToString::to_string);
+        Err(BackendError::InvalidProgram {
+            fix: format!(
+                "the pipeline was compiled with another specialization: this call says {value} for `{name}`, and it was given {had}. \
+                 Fix: compile it again with the values of this call"
+            ),
+        })
     }
 
     /// Names and values, so that different maps have different bytes.
@@ -88,7 +119,9 @@ impl SpecMap {
 
 impl FromIterator<(String, SpecValue)> for SpecMap {
     fn from_iter<I: IntoIterator<Item = (String, SpecValue)>>(entries: I) -> Self {
-        SpecMap { entries: entries.into_iter().collect() }
+        let mut map = SpecMap::new();
+        entries.into_iter().for_each(|(name, value)| map.insert(name, value));
+        map
     }
 }
 

@@ -1,13 +1,17 @@
 //! One dispatch as people write it: buffers by name, values by type.
 
-use crate::backend::{BackendError, DispatchConfig, VyreBackend};
+use crate::backend::{BackendError, DispatchConfig, VyreBackend, expect_outputs};
+use crate::launch::require_determinism;
+use crate::observability::{self, total};
 use crate::specialization::SpecValue;
 use bytemuck::{Pod, pod_collect_to_vec};
+use std::any::TypeId;
 use std::time::Duration;
-use vyre_foundation::ir::Program;
+use vyre_foundation::ir::{DataType, Program, Scalar, ValueType};
 use vyre_foundation::launch::{check_inputs, inputs_by_name, plan};
+use vyre_foundation::text::suggest::nearest;
 use vyre_foundation::{Diagnostic, Report};
-use vyre_spec::{ErrorCode, Storage};
+use vyre_spec::ErrorCode;
 
 /// A dispatch that is being put together.
 ///
@@ -25,15 +29,64 @@ use vyre_spec::{ErrorCode, Storage};
 #[derive(Clone, Debug)]
 pub struct Dispatch<'a> {
     program: &'a Program,
-    inputs: Vec<(String, Vec<u8>, Option<usize>)>,
-    outputs: Vec<(String, usize)>,
+    inputs: Vec<(String, Vec<u8>, Option<Given>)>,
+    outputs: Vec<(String, Given)>,
     config: DispatchConfig,
 }
 
 /// The outputs of a dispatch, by name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Results {
-    outputs: Vec<(String, Vec<u8>)>,
+    outputs: Vec<(String, DataType, Vec<u8>)>,
+}
+
+/// A type of values as far as it matters.
+#[derive(Clone, Copy, Debug)]
+struct Given {
+    size: usize,
+    is_float: bool,
+}
+
+impl Given {
+    fn of<T: Pod>() -> Self {
+        let floats = [
+            TypeId::of::<f32>(),
+            TypeId::of::<[f32; 2]>(),
+            TypeId::of::<[f32; 3]>(),
+            TypeId::of::<[f32; 4]>(),
+            TypeId::of::<f64>(),
+        ];
+        Given { size: size_of::<T>(), is_float: floats.contains(&TypeId::of::<T>()) }
+    }
+
+    /// Why `what` for a buffer of these elements cannot be of this type. Integers may stand for the bits of anything; floats that are
+    /// put into integers, or are read from them, would be other numbers.
+    fn mistake(self, what: &str, name: &str, element: &DataType) -> Option<Diagnostic> {
+        let bytes = element.bits().unwrap_or(0).div_ceil(8);
+        let part = match element.value_type() {
+            // The parts of a vector may also be given one by one.
+            Some(ValueType::Vector(scalar, _)) => u64::from(scalar.bytes()),
+            Some(ValueType::Scalar(_)) | None => bytes,
+        };
+        if self.size as u64 != bytes && self.size as u64 != part {
+            let message = format!("the {what} for `{name}` have {} bytes each, and its elements are {element}", self.size);
+            let mistake = Diagnostic::new(ErrorCode::E0704, message);
+            return Some(mistake.expected(format!("a type of {bytes} bytes")).found(format!("{} bytes", self.size)));
+        }
+        let takes_floats = match element.value_type() {
+            Some(ValueType::Scalar(scalar) | ValueType::Vector(scalar, _)) => match scalar {
+                Scalar::F32 | Scalar::F64 => true,
+                Scalar::Bool | Scalar::U32 | Scalar::I32 | Scalar::U64 | Scalar::I64 => false,
+            },
+            None => false,
+        };
+        if self.is_float && !takes_floats {
+            let message = format!("the {what} for `{name}` are floats, and its elements are {element}");
+            let mistake = Diagnostic::new(ErrorCode::E0714, message).expected("integers").found("floats");
+            return Some(mistake.help("for the bits of floats, give them as integers (`f32::to_bits`)"));
+        }
+        None
+    }
 }
 
 impl<'a> Dispatch<'a> {
@@ -44,7 +97,7 @@ impl<'a> Dispatch<'a> {
 
     /// The values of an input, of a type as wide as the buffer's elements.
     pub fn input<T: Pod>(mut self, name: &str, values: &[T]) -> Self {
-        self.inputs.push((name.into(), pod_collect_to_vec(values), Some(size_of::<T>())));
+        self.inputs.push((name.into(), pod_collect_to_vec(values), Some(Given::of::<T>())));
         self
     }
 
@@ -56,7 +109,7 @@ impl<'a> Dispatch<'a> {
 
     /// An output that will be read as this type; the dispatch is refused if it cannot be.
     pub fn output<T: Pod>(mut self, name: &str) -> Self {
-        self.outputs.push((name.into(), size_of::<T>()));
+        self.outputs.push((name.into(), Given::of::<T>()));
         self
     }
 
@@ -106,87 +159,81 @@ impl<'a> Dispatch<'a> {
     pub fn run(&self, backend: &dyn VyreBackend) -> Result<Results, BackendError> {
         let program = self.config.specialization.apply(self.program)?;
         let kernel = program.validated().map_err(Clone::clone)?.kernel();
-        let mut mistakes = Vec::new();
-        let typed = self.inputs.iter().filter_map(|(name, _, size)| Some((name, (*size)?, "values")));
-        for (name, size, what) in typed.chain(self.outputs.iter().map(|(name, size)| (name, *size, "results"))) {
-            let Some(buffer) = kernel.buffers.iter().find(|buffer| buffer.name == **name) else { continue };
-            let bits = buffer.element.bits().unwrap_or(0);
-            // Narrow and vector elements may also be given by their parts.
-            let fits = match buffer.element.storage() {
-                Storage::Computed(value) => size as u32 == value.bytes() || size as u32 * 8 == part_bits(value),
-                Storage::Converted(_) | Storage::LoadOnly(_) | Storage::Described => size as u64 * 8 == bits.max(8),
-            };
-            if !fits {
-                mistakes.push(
-                    Diagnostic::new(
-                        ErrorCode::E0704,
-                        format!("the {what} for `{name}` have {size} bytes each, and its elements are {}", buffer.element),
-                    )
-                    .expected(format!("a type of {} bytes", bits.div_ceil(8)))
-                    .found(format!("{size} bytes")),
-                );
-            }
-        }
         let outputs = &program.interface().outputs;
-        for (name, _) in &self.outputs {
-            if !outputs.iter().any(|i| kernel.buffers[*i].name == **name) {
-                let known: Vec<&str> = outputs.iter().map(|i| kernel.buffers[*i].name.as_str()).collect();
-                mistakes.push(
-                    Diagnostic::new(ErrorCode::E0702, format!("the program has no output `{name}`"))
-                        .found(name)
-                        .expected(format!("one of {}", known.join(", "))),
-                );
-            }
+        let mut mistakes = Vec::new();
+        let typed = self.inputs.iter().filter_map(|(name, _, given)| Some((name, (*given)?, "values")));
+        for (name, given, what) in typed.chain(self.outputs.iter().map(|(name, given)| (name, *given, "results"))) {
+            let buffer = kernel.buffers.iter().find(|buffer| buffer.name == **name);
+            mistakes.extend(buffer.and_then(|buffer| given.mistake(what, name, &buffer.element)));
         }
+        let known: Vec<&str> = outputs.iter().map(|i| kernel.buffers[*i].name.as_str()).collect();
+        let unknown = self.outputs.iter().filter(|(name, _)| !known.contains(&name.as_str()));
+        mistakes.extend(unknown.map(|(name, _)| no_output(&format!("the program has no output `{name}`"), name, &known)));
+        let named: Vec<(&str, &[u8])> = self.inputs.iter().map(|(name, bytes, _)| (name.as_str(), bytes.as_slice())).collect();
+        let inputs = inputs_by_name(&program, &named).unwrap_or_else(|report| {
+            mistakes.extend(report.diagnostics);
+            Vec::new()
+        });
         if !mistakes.is_empty() {
             return Err(Report::about(&program, mistakes).into());
         }
-        let named: Vec<(&str, &[u8])> = self.inputs.iter().map(|(name, bytes, _)| (name.as_str(), bytes.as_slice())).collect();
-        let inputs = inputs_by_name(&program, &named)?;
         let sizes: Vec<u64> = inputs.iter().map(|bytes| bytes.len() as u64).collect();
         check_inputs(&program, &sizes)?;
-        plan(&program, &sizes, &self.config.launch())?;
-        let config = DispatchConfig { specialization: Default::default(), ..self.config.clone() };
-        let bytes = backend.dispatch_borrowed(&program, &inputs, &config)?;
-        if bytes.len() != outputs.len() {
-            return Err(BackendError::ShortRead { expected: outputs.len() as u64, found: bytes.len() as u64 });
+        let launch = plan(&program, &sizes, &self.config.launch())?;
+        require_determinism(&program, Some(launch.grid), &self.config)?;
+        if let Some(limit) = self.config.timeout.filter(Duration::is_zero) {
+            return Err(BackendError::Timeout { limit });
         }
-        let names = outputs.iter().map(|i| kernel.buffers[*i].name.to_string());
-        Ok(Results { outputs: names.zip(bytes).collect() })
+        let config = DispatchConfig { specialization: Default::default(), ..self.config.clone() };
+        let counters = observability::of_backend(backend.id());
+        let bytes = counters.dispatch(&config, total(&inputs), || backend.dispatch_borrowed(&program, &inputs, &config))?;
+        expect_outputs(backend, outputs.len(), bytes.len())?;
+        let mut results = Vec::with_capacity(bytes.len());
+        for (i, bytes) in outputs.iter().zip(bytes) {
+            let (expected, found) = (launch.bytes[*i], bytes.len() as u64);
+            if expected != found {
+                return Err(BackendError::ShortRead { expected, found });
+            }
+            results.push((kernel.buffers[*i].name.to_string(), kernel.buffers[*i].element.clone(), bytes));
+        }
+        Ok(Results { outputs: results })
     }
 }
 
-fn part_bits(value: vyre_spec::ValueType) -> u32 {
-    match value {
-        vyre_spec::ValueType::Scalar(scalar) | vyre_spec::ValueType::Vector(scalar, _) => 8 * scalar.bytes(),
+fn no_output(message: &str, name: &str, known: &[&str]) -> Diagnostic {
+    let mistake = Diagnostic::new(ErrorCode::E0702, message).found(name);
+    match (nearest(name, known.iter().copied()), known) {
+        (Some(close), _) => mistake.expected(format!("one of {}", known.join(", "))).help(format!("did you mean `{close}`?")),
+        (None, []) => mistake.help("it gives no outputs"),
+        (None, known) => mistake.expected(format!("one of {}", known.join(", "))),
     }
 }
 
 impl Results {
-    /// The bytes of an output.
-    pub fn bytes(&self, name: &str) -> Result<&[u8], BackendError> {
-        let found = self.outputs.iter().find(|(known, _)| known == name);
-        found.map(|(_, bytes)| bytes.as_slice()).ok_or_else(|| {
-            let known: Vec<&str> = self.outputs.iter().map(|(name, _)| name.as_str()).collect();
-            let mistake = Diagnostic::new(ErrorCode::E0702, format!("there is no output `{name}`"));
-            Report::single(mistake.found(name).expected(format!("one of {}", known.join(", ")))).into()
+    fn find(&self, name: &str) -> Result<(&DataType, &[u8]), BackendError> {
+        let found = self.outputs.iter().find(|(known, _, _)| known == name);
+        found.map(|(_, element, bytes)| (element, bytes.as_slice())).ok_or_else(|| {
+            let known: Vec<&str> = self.outputs.iter().map(|(name, _, _)| name.as_str()).collect();
+            Report::single(no_output(&format!("there is no output `{name}`"), name, &known)).into()
         })
     }
 
-    /// The values of an output.
+    /// The bytes of an output.
+    pub fn bytes(&self, name: &str) -> Result<&[u8], BackendError> {
+        Ok(self.find(name)?.1)
+    }
+
+    /// The values of an output, of a type as wide as the buffer's elements.
     pub fn get<T: Pod>(&self, name: &str) -> Result<Vec<T>, BackendError> {
-        let bytes = self.bytes(name)?;
-        let size = size_of::<T>();
-        if size == 0 || bytes.len() % size != 0 {
-            let mistake =
-                Diagnostic::new(ErrorCode::E0704, format!("`{name}` has {} bytes, which are no whole values", bytes.len()));
-            return Err(Report::single(mistake.expected(format!("a multiple of {size} bytes")).found(bytes.len())).into());
+        let (element, bytes) = self.find(name)?;
+        match Given::of::<T>().mistake("results", name, element) {
+            Some(mistake) => Err(Report::single(mistake).into()),
+            None => Ok(pod_collect_to_vec(bytes)),
         }
-        Ok(pod_collect_to_vec(bytes))
     }
 
     /// Names and bytes of all outputs, in the order of their bindings.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> {
-        self.outputs.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice()))
+        self.outputs.iter().map(|(name, _, bytes)| (name.as_str(), bytes.as_slice()))
     }
 }

@@ -47,7 +47,8 @@ impl Drop for Directory {
 fn key(n: usize) -> PipelineKey {
     PipelineKey {
         program: [n as u8; 32],
-        backend: "test 1".into(),
+        backend: "test".into(),
+        version: "1".into(),
         device: "d".repeat(n % 5),
         specialization: SpecMap::new(),
         workgroup_override: None,
@@ -137,6 +138,60 @@ fn what_is_no_file_is_unreadable_by_name() {
     let error = directory.cache(LARGE).store(&key(0), b"x").unwrap_err();
     assert!(error.message().contains(path.to_str().unwrap()), "{error}");
     assert_eq!(directory.names(), [key(0).to_hex()], "no temporary file is left");
+}
+
+#[test]
+fn what_stands_where_a_file_should_stand_does_no_harm() {
+    let directory = Directory::new("in-the-way");
+    let cache = directory.cache(LARGE);
+    let one = {
+        cache.store(&key(0), &[7; 1000]).unwrap();
+        directory.bytes()
+    };
+    // A directory with a name like ours: it is neither a file of the cache nor in the way of keeping the bound for others.
+    fs::create_dir(directory.file(5)).unwrap();
+    fs::write(directory.file(5).join("inside"), [0; 5000]).unwrap();
+    let small = directory.cache(one);
+    assert_eq!(small.store(&key(10), &[7; 1000]), Ok(true));
+    assert_eq!([0, 5, 10].map(|n| directory.file(n).exists()), [false, true, true]);
+    assert!(directory.file(5).join("inside").exists());
+    // A link is not followed, and goes away without what it points to.
+    #[cfg(unix)]
+    {
+        let elsewhere = directory.0.join("elsewhere");
+        cache.store(&key(15), &payload(15)).unwrap();
+        fs::rename(directory.file(15), &elsewhere).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, directory.file(15)).unwrap();
+        assert!(matches!(cache.load(&key(15)), Err(Miss::Unreadable(_))));
+        assert_eq!(cache.load(&key(15)), Err(Miss::Absent));
+        assert!(elsewhere.exists());
+        cache.store(&key(15), &payload(15)).unwrap();
+        assert_eq!(cache.load(&key(15)), Ok(payload(15)));
+        fs::remove_file(directory.file(15)).unwrap();
+        std::os::unix::fs::symlink("/nowhere/at/all", directory.file(15)).unwrap();
+        assert!(matches!(cache.load(&key(15)), Err(Miss::Unreadable(_))));
+    }
+}
+
+#[test]
+fn a_file_that_says_to_be_huge_is_not_read() {
+    let directory = Directory::new("huge");
+    let cache = directory.cache(1 << 20);
+    cache.store(&key(0), &[7; 1000]).unwrap();
+    let good = fs::read(directory.file(0)).unwrap();
+    let payload_starts = good.len() - 32 - 1000;
+    // All holes: it takes no room on disk, and would take all of memory.
+    for length in [1u64 << 40, 1 << 21] {
+        let file = fs::File::create(directory.file(0)).unwrap();
+        let mut head = good[..payload_starts].to_vec();
+        head[payload_starts - 8..].copy_from_slice(&length.to_le_bytes());
+        std::io::Write::write_all(&mut &file, &head).unwrap();
+        file.set_len(payload_starts as u64 + length + 32).unwrap();
+        drop(file);
+        let Err(Miss::Unreadable(why)) = cache.load(&key(0)) else { panic!("a file of {length} bytes was read") };
+        assert!(why.contains("the cache at most 1048576"), "{why}");
+        assert_eq!(cache.load(&key(0)), Err(Miss::Absent), "it was removed");
+    }
 }
 
 /// SplitMix64.

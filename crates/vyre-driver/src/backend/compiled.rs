@@ -1,7 +1,9 @@
 //! A program that was compiled once, to be run many times.
 
-use super::{BackendError, DispatchConfig, OutputBuffers, Resource, TimedDispatchResult, fill_outputs, nanoseconds, private};
-use crate::observability;
+use super::{
+    BackendError, DispatchConfig, OutputBuffers, Resource, TimedDispatchResult, fill_batch, fill_outputs, nanoseconds, private,
+};
+use crate::observability::{total, total_borrowed, unattributed};
 use std::time::Instant;
 
 /// A compiled program. Methods mean what those of [`super::VyreBackend`] with the same name mean; the config of a call is laid over
@@ -16,7 +18,7 @@ pub trait CompiledPipeline: private::Sealed + Send + Sync {
     /// Runs it on bytes that the caller keeps.
     fn dispatch_borrowed(&self, inputs: &[&[u8]], config: &DispatchConfig) -> Result<Vec<Vec<u8>>, BackendError> {
         let owned: Vec<Vec<u8>> = inputs.iter().map(|input| input.to_vec()).collect();
-        self.dispatch(&owned, config)
+        unattributed().dispatch(config, total(inputs), || self.dispatch(&owned, config))
     }
 
     /// Runs it into the caller's buffers, keeping their memory where it is large enough.
@@ -26,17 +28,19 @@ pub trait CompiledPipeline: private::Sealed + Send + Sync {
         config: &DispatchConfig,
         outputs: &mut OutputBuffers,
     ) -> Result<(), BackendError> {
-        let results = self.dispatch_borrowed(inputs, config)?;
-        let kept = fill_outputs(outputs, &results);
-        observability::unattributed().record(inputs.iter().map(|input| input.len()).sum(), outputs, kept);
-        Ok(())
+        unattributed().dispatch_into(config, total(inputs), outputs, |outputs| {
+            fill_outputs(outputs, &self.dispatch_borrowed(inputs, config)?);
+            Ok(())
+        })
     }
 
     /// Runs it and says how long it took.
     fn dispatch_borrowed_timed(&self, inputs: &[&[u8]], config: &DispatchConfig) -> Result<TimedDispatchResult, BackendError> {
-        let start = Instant::now();
-        let outputs = self.dispatch_borrowed(inputs, config)?;
-        Ok(TimedDispatchResult { outputs, wall_ns: nanoseconds(start), device_ns: None })
+        unattributed().dispatch(config, total(inputs), || {
+            let start = Instant::now();
+            let outputs = self.dispatch_borrowed(inputs, config)?;
+            Ok(TimedDispatchResult { outputs, wall_ns: nanoseconds(start), device_ns: None })
+        })
     }
 
     /// Runs it on several inputs, in order; the first failure ends it.
@@ -45,7 +49,8 @@ pub trait CompiledPipeline: private::Sealed + Send + Sync {
         batches: &[&[&[u8]]],
         config: &DispatchConfig,
     ) -> Result<Vec<OutputBuffers>, BackendError> {
-        batches.iter().map(|inputs| self.dispatch_borrowed(inputs, config)).collect()
+        let one = |inputs: &&[&[u8]]| unattributed().dispatch(config, total(inputs), || self.dispatch_borrowed(inputs, config));
+        batches.iter().map(one).collect()
     }
 
     /// Runs it on several inputs into the caller's buffers. After a failure they are as they were before.
@@ -55,13 +60,10 @@ pub trait CompiledPipeline: private::Sealed + Send + Sync {
         config: &DispatchConfig,
         outputs: &mut Vec<OutputBuffers>,
     ) -> Result<(), BackendError> {
-        let results = self.dispatch_borrowed_batched(batches, config)?;
-        outputs.truncate(results.len());
-        outputs.resize_with(results.len(), Vec::new);
-        for (outputs, results) in outputs.iter_mut().zip(&results) {
-            fill_outputs(outputs, results);
-        }
-        Ok(())
+        unattributed().dispatch_batch_into(config, batches, outputs, |outputs| {
+            fill_batch(outputs, &self.dispatch_borrowed_batched(batches, config)?);
+            Ok(())
+        })
     }
 
     /// Runs it on resources, one per buffer of the interface.
@@ -77,8 +79,9 @@ pub trait CompiledPipeline: private::Sealed + Send + Sync {
         config: &DispatchConfig,
         outputs: &mut OutputBuffers,
     ) -> Result<(), BackendError> {
-        let results = self.dispatch_persistent_handles(inputs, config)?;
-        fill_outputs(outputs, &results);
-        Ok(())
+        unattributed().dispatch_into(config, total_borrowed(inputs), outputs, |outputs| {
+            fill_outputs(outputs, &self.dispatch_persistent_handles(inputs, config)?);
+            Ok(())
+        })
     }
 }

@@ -9,8 +9,8 @@ use vyre_foundation::launch::LaunchConfig;
 
 /// What a caller can say about a dispatch. `None` and empty mean that nothing is said.
 ///
-/// A pipeline is compiled with one and dispatched with another: per field, what the call says wins. What changes compiled code
-/// cannot change from call to call; see [`DispatchConfig::over`].
+/// A pipeline is compiled with one and dispatched with another: per field, and per name where names have values, what the call says
+/// wins. What changes compiled code cannot change from call to call; see [`DispatchConfig::over`].
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct DispatchConfig {
     /// Workgroups along x, y and z.
@@ -29,7 +29,8 @@ pub struct DispatchConfig {
     pub timeout: Option<Duration>,
     /// Refuse a program whose bytes are not proven the same under every schedule.
     pub require_deterministic: Option<bool>,
-    /// Which tuning of the backend to use; backends ignore names they do not know.
+    /// Which tuning of the backend to use; backends ignore names they do not know. A tuning changes how fast code is and never what it
+    /// gives, so that a pipeline that was compiled with another one may keep that.
     pub profile: Option<String>,
     /// A name for traces.
     pub label: Option<String>,
@@ -63,14 +64,14 @@ impl DispatchConfig {
         let fixed = |what: &str, differs: bool| if differs { Err(other_than_compiled(what)) } else { Ok(()) };
         fixed("workgroup override", self.workgroup_override.is_some() && self.workgroup_override != compiled.workgroup_override)?;
         fixed("ulp budget", self.ulp_budget.is_some() && self.ulp_budget != compiled.ulp_budget)?;
-        fixed("specialization", !self.specialization.is_empty() && self.specialization != compiled.specialization)?;
+        self.specialization.check_within(&compiled.specialization)?;
         if compiled == nothing {
             return Ok(Cow::Borrowed(self));
         }
         Ok(Cow::Owned(DispatchConfig {
             grid_override: self.grid_override.or(compiled.grid_override),
             workgroup_override: compiled.workgroup_override,
-            output_counts: if self.output_counts.is_empty() { &compiled.output_counts } else { &self.output_counts }.clone(),
+            output_counts: compiled.output_counts.iter().chain(&self.output_counts).map(|(name, n)| (name.clone(), *n)).collect(),
             max_output_bytes: self.max_output_bytes.or(compiled.max_output_bytes),
             specialization: compiled.specialization.clone(),
             ulp_budget: compiled.ulp_budget,
@@ -83,7 +84,7 @@ impl DispatchConfig {
 }
 
 /// The error of a call that says something else than its pipeline was compiled with.
-pub(crate) fn other_than_compiled(what: &str) -> BackendError {
+fn other_than_compiled(what: &str) -> BackendError {
     BackendError::InvalidProgram {
         fix: format!("the pipeline was compiled with another {what}. Fix: compile it again with the {what} of this call"),
     }

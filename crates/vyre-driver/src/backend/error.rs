@@ -128,11 +128,11 @@ impl BackendError {
             BackendError::ShortRead { .. } => ErrorCode::E0809,
             BackendError::Poisoned | BackendError::Other(_) => ErrorCode::E0810,
         };
-        // What to do stands after the words that messages have for it.
-        let message = self.message();
-        let diagnostic = match message.split_once(" Fix: ") {
-            Some((what, fix)) => Diagnostic::new(code, what.trim_end_matches('.')).help(fix),
-            None => Diagnostic::new(code, message),
+        let (what, fix) = self.what_and_fix();
+        let diagnostic = Diagnostic::new(code, what.trim_end().trim_end_matches('.'));
+        let diagnostic = match fix {
+            Some(fix) => diagnostic.help(fix),
+            None => diagnostic,
         };
         match program {
             Some(program) => Report::about(program, vec![diagnostic]),
@@ -159,63 +159,104 @@ impl From<ResidentError> for BackendError {
     }
 }
 
-impl fmt::Display for BackendError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            BackendError::Rejected(report) => report.fmt(f),
-            BackendError::InvalidProgram { fix } => f.write_str(fix),
+impl BackendError {
+    /// What went wrong, and what to do about it if that is known.
+    fn what_and_fix(&self) -> (String, Option<String>) {
+        let (what, fix): (String, &str) = match self {
+            BackendError::Rejected(report) => return (report.to_string(), None),
+            BackendError::InvalidProgram { fix: text } | BackendError::Other(text) => return split_fix(text),
+            BackendError::Resident(error) => return error.what_and_fix(),
             BackendError::UnsupportedFeature { feature, backend } => {
-                write!(
-                    f,
-                    "the backend `{backend}` has no {feature}. Fix: use another backend, or ask `route` for one that has it"
-                )
+                (format!("the backend `{backend}` has no {feature}"), "use another backend, or ask `route` for one that has it")
             }
             BackendError::UnknownBackend { id, known } if known.is_empty() => {
-                write!(f, "there is no backend `{id}`, nor any other. Fix: depend on a backend crate")
+                (format!("there is no backend `{id}`, nor any other"), "depend on a backend crate")
             }
             BackendError::UnknownBackend { id, known } => {
-                write!(f, "there is no backend `{id}`. Fix: use one of {}", known.join(", "))
+                return (format!("there is no backend `{id}`"), Some(format!("use one of {}", known.join(", "))));
+            }
+            BackendError::NoBackend { passed_over } if passed_over.is_empty() => {
+                ("there is no backend".into(), "depend on a backend crate")
             }
             BackendError::NoBackend { passed_over } => {
-                f.write_str("no backend can run this program")?;
-                passed_over.iter().try_for_each(|(id, why)| write!(f, "\n  {id}: {why}"))
+                let why = passed_over.iter().map(|(id, why)| format!("\n  {id}: {why}"));
+                return (format!("no backend can run this program{}", why.collect::<String>()), None);
             }
-            BackendError::Resident(error) => error.fmt(f),
-            BackendError::Trap { tag, invocation: [x, y, z] } => write!(f, "trap {tag} in invocation {x},{y},{z}"),
+            BackendError::Trap { tag, invocation: [x, y, z] } => return (format!("trap {tag} in invocation {x},{y},{z}"), None),
             BackendError::OutOfMemory { requested } => {
-                write!(f, "the device has no room for {requested} bytes. Fix: free resident data, or dispatch in parts")
+                (format!("the device has no room for {requested} bytes"), "free resident data, or dispatch in parts")
             }
-            BackendError::Timeout { limit } => write!(f, "the dispatch took longer than {limit:?}"),
+            BackendError::Timeout { limit } => {
+                (format!("the dispatch took longer than {limit:?}"), "give it more time, or dispatch in parts")
+            }
             BackendError::DeviceLost { reason } => {
-                write!(f, "the device is lost: {reason}. Fix: call `try_recover`, then upload resident data again")
+                (format!("the device is lost: {reason}"), "call `try_recover`, then upload resident data again")
             }
-            BackendError::ShortRead { expected, found } => write!(f, "the device gave {found} bytes of {expected}"),
-            BackendError::Poisoned => f.write_str("a thread panicked inside the backend. Fix: open the backend again"),
-            BackendError::Other(message) => f.write_str(message),
+            BackendError::ShortRead { expected, found } => return (format!("the device gave {found} bytes of {expected}"), None),
+            BackendError::Poisoned => ("a thread panicked inside the backend".into(), "open the backend again"),
+        };
+        (what, Some(fix.into()))
+    }
+}
+
+/// What to do stands in a text after these words, which can also begin it.
+fn split_fix(text: &str) -> (String, Option<String>) {
+    const WORDS: &str = "Fix: ";
+    if let Some(all) = text.strip_prefix(WORDS) {
+        return (all.into(), None);
+    }
+    let at = text.match_indices(WORDS).find(|(at, _)| text[..*at].ends_with(char::is_whitespace));
+    match at {
+        Some((at, _)) => (text[..at].into(), Some(text[at + WORDS.len()..].into())),
+        None => (text.into(), None),
+    }
+}
+
+impl fmt::Display for BackendError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let BackendError::InvalidProgram { fix: text } | BackendError::Other(text) = self {
+            return f.write_str(text);
         }
+        match self.what_and_fix() {
+            (what, Some(fix)) => write!(f, "{what}. Fix: {fix}"),
+            (what, None) => f.write_str(&what),
+        }
+    }
+}
+
+impl ResidentError {
+    fn what_and_fix(&self) -> (String, Option<String>) {
+        let (what, fix) = match self {
+            ResidentError::Foreign(handle) => (
+                format!("resident handle {handle:#x} belongs to another backend"),
+                "use handles with the instance that gave them",
+            ),
+            ResidentError::Freed(handle) => {
+                (format!("resident handle {handle:#x} was freed"), "free memory after its last use, once")
+            }
+            ResidentError::Stale(handle) => {
+                (format!("resident handle {handle:#x} is of before the device was lost"), "allocate and upload again")
+            }
+            ResidentError::Aliased(handle) => {
+                (format!("resident handle {handle:#x} stands for two buffers, one of which is written"), "copy it first")
+            }
+            ResidentError::OutOfRange { handle, offset, length, size } => (
+                format!("{length} bytes from {offset} are outside resident handle {handle:#x}, which has {size}"),
+                "stay inside, or allocate more",
+            ),
+            ResidentError::NotResident => {
+                ("a resident handle is needed here, found bytes".into(), "upload them to what `allocate_resident` gives")
+            }
+        };
+        (what, Some(fix.into()))
     }
 }
 
 impl fmt::Display for ResidentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ResidentError::Foreign(handle) => {
-                write!(
-                    f,
-                    "resident handle {handle:#x} belongs to another backend. Fix: use handles with the instance that gave them"
-                )
-            }
-            ResidentError::Freed(handle) => write!(f, "resident handle {handle:#x} was freed"),
-            ResidentError::Stale(handle) => {
-                write!(f, "resident handle {handle:#x} is of before the device was lost. Fix: allocate and upload again")
-            }
-            ResidentError::Aliased(handle) => {
-                write!(f, "resident handle {handle:#x} stands for two buffers, one of which is written. Fix: copy it first")
-            }
-            ResidentError::OutOfRange { handle, offset, length, size } => {
-                write!(f, "{length} bytes from {offset} are outside resident handle {handle:#x}, which has {size}")
-            }
-            ResidentError::NotResident => f.write_str("a resident handle is needed here, found bytes. Fix: `allocate_resident`"),
+        match self.what_and_fix() {
+            (what, Some(fix)) => write!(f, "{what}. Fix: {fix}"),
+            (what, None) => f.write_str(&what),
         }
     }
 }

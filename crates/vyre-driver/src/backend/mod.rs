@@ -9,6 +9,8 @@
 //!
 //! **Threads.** Every method may be called from several threads at once. Defaults are synchronous: `dispatch_async` gives a dispatch
 //! that has ended. Backends on devices may return before the device is done, from `dispatch_async` only.
+//!
+//! **Counting.** Backends count nothing themselves; [`crate::observability`] says what is counted where.
 
 mod compiled;
 mod config;
@@ -19,12 +21,12 @@ mod resource;
 
 pub use compiled::CompiledPipeline;
 pub use config::DispatchConfig;
-pub(crate) use config::other_than_compiled;
 pub use error::{BackendError, ResidentError};
 pub use pending::{PendingDispatch, ReadyPending};
+pub(crate) use resource::fill_batch;
 pub use resource::{OutputBuffers, Resource, TimedDispatchResult, fill_outputs};
 
-use crate::observability;
+use crate::observability::{self, total};
 use crate::pipeline::PipelineCacheSnapshot;
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
@@ -51,6 +53,14 @@ fn unsupported<T>(backend: &(impl VyreBackend + ?Sized), feature: &str) -> Resul
 
 pub(crate) fn nanoseconds(since: Instant) -> u64 {
     u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Refuses another number of outputs than the program has: they could not be told apart.
+pub(crate) fn expect_outputs(backend: &dyn VyreBackend, expected: usize, found: usize) -> Result<(), BackendError> {
+    match expected == found {
+        true => Ok(()),
+        false => Err(BackendError::new(format!("the backend `{}` gave {found} outputs of {expected}", backend.id()))),
+    }
 }
 
 /// Something that runs programs.
@@ -88,7 +98,7 @@ pub trait VyreBackend: private::Sealed + Send + Sync {
         config: &DispatchConfig,
     ) -> Result<Vec<Vec<u8>>, BackendError> {
         let owned: Vec<Vec<u8>> = inputs.iter().map(|input| input.to_vec()).collect();
-        self.dispatch(program, &owned, config)
+        observability::of_backend(self.id()).dispatch(config, total(inputs), || self.dispatch(program, &owned, config))
     }
 
     /// Runs a program into the caller's buffers, keeping their memory where it is large enough.
@@ -99,10 +109,10 @@ pub trait VyreBackend: private::Sealed + Send + Sync {
         config: &DispatchConfig,
         outputs: &mut OutputBuffers,
     ) -> Result<(), BackendError> {
-        let results = self.dispatch_borrowed(program, inputs, config)?;
-        let kept = fill_outputs(outputs, &results);
-        observability::of_backend(self.id()).record(inputs.iter().map(|input| input.len()).sum(), outputs, kept);
-        Ok(())
+        observability::of_backend(self.id()).dispatch_into(config, total(inputs), outputs, |outputs| {
+            fill_outputs(outputs, &self.dispatch_borrowed(program, inputs, config)?);
+            Ok(())
+        })
     }
 
     /// Runs a program and says how long it took.
@@ -112,9 +122,11 @@ pub trait VyreBackend: private::Sealed + Send + Sync {
         inputs: &[&[u8]],
         config: &DispatchConfig,
     ) -> Result<TimedDispatchResult, BackendError> {
-        let start = Instant::now();
-        let outputs = self.dispatch_borrowed(program, inputs, config)?;
-        Ok(TimedDispatchResult { outputs, wall_ns: nanoseconds(start), device_ns: None })
+        observability::of_backend(self.id()).dispatch(config, total(inputs), || {
+            let start = Instant::now();
+            let outputs = self.dispatch_borrowed(program, inputs, config)?;
+            Ok(TimedDispatchResult { outputs, wall_ns: nanoseconds(start), device_ns: None })
+        })
     }
 
     /// Begins a dispatch.
@@ -124,7 +136,9 @@ pub trait VyreBackend: private::Sealed + Send + Sync {
         inputs: &[Vec<u8>],
         config: &DispatchConfig,
     ) -> Result<Box<dyn PendingDispatch>, BackendError> {
-        Ok(Box::new(ReadyPending { outputs: self.dispatch(program, inputs, config)? }))
+        observability::of_backend(self.id()).begin_dispatch(config, total(inputs), || {
+            Ok(Box::new(ReadyPending { outputs: self.dispatch(program, inputs, config)? }))
+        })
     }
 
     /// Begins a dispatch on bytes that the caller keeps; they are read before this returns.
@@ -134,7 +148,9 @@ pub trait VyreBackend: private::Sealed + Send + Sync {
         inputs: &[&[u8]],
         config: &DispatchConfig,
     ) -> Result<Box<dyn PendingDispatch>, BackendError> {
-        Ok(Box::new(ReadyPending { outputs: self.dispatch_borrowed(program, inputs, config)? }))
+        observability::of_backend(self.id()).begin_dispatch(config, total(inputs), || {
+            Ok(Box::new(ReadyPending { outputs: self.dispatch_borrowed(program, inputs, config)? }))
+        })
     }
 
     // ---- compiling once ----

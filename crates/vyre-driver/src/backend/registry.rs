@@ -8,7 +8,7 @@ use super::{
     VyreBackend, private,
 };
 use crate::grid_sync;
-use crate::observability::dispatch_span;
+use crate::observability::{self, Counters, total, total_borrowed};
 use crate::pipeline::PipelineCacheSnapshot;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -74,11 +74,13 @@ pub fn acquire_preferred_where(
 /// The same backend, which runs programs with grid barriers as several dispatches if it cannot run them as one.
 #[must_use]
 pub fn wrap_grid_sync_split(backend: Box<dyn VyreBackend>) -> Box<dyn VyreBackend> {
-    Box::new(GridSyncSplit { inner: backend })
+    let counters = observability::of_backend(backend.id());
+    Box::new(GridSyncSplit { inner: backend, counters })
 }
 
 struct GridSyncSplit {
     inner: Box<dyn VyreBackend>,
+    counters: &'static Counters,
 }
 
 impl GridSyncSplit {
@@ -113,11 +115,10 @@ impl VyreBackend for GridSyncSplit {
     }
 
     fn dispatch(&self, program: &Program, inputs: &[Vec<u8>], config: &DispatchConfig) -> Result<Vec<Vec<u8>>, BackendError> {
-        let _in = dispatch_span(self.id(), config);
-        if self.splits(program) {
-            return grid_sync::dispatch_with_grid_sync_split(&*self.inner, program, &borrowed(inputs), config);
-        }
-        self.inner.dispatch(program, inputs, config)
+        self.counters.dispatch(config, total(inputs), || match self.splits(program) {
+            true => grid_sync::dispatch_with_grid_sync_split(&*self.inner, program, &borrowed(inputs), config),
+            false => self.inner.dispatch(program, inputs, config),
+        })
     }
 
     fn dispatch_borrowed(
@@ -126,11 +127,10 @@ impl VyreBackend for GridSyncSplit {
         inputs: &[&[u8]],
         config: &DispatchConfig,
     ) -> Result<Vec<Vec<u8>>, BackendError> {
-        let _in = dispatch_span(self.id(), config);
-        if self.splits(program) {
-            return grid_sync::dispatch_with_grid_sync_split(&*self.inner, program, inputs, config);
-        }
-        self.inner.dispatch_borrowed(program, inputs, config)
+        self.counters.dispatch(config, total(inputs), || match self.splits(program) {
+            true => grid_sync::dispatch_with_grid_sync_split(&*self.inner, program, inputs, config),
+            false => self.inner.dispatch_borrowed(program, inputs, config),
+        })
     }
 
     fn dispatch_borrowed_into(
@@ -140,11 +140,10 @@ impl VyreBackend for GridSyncSplit {
         config: &DispatchConfig,
         outputs: &mut OutputBuffers,
     ) -> Result<(), BackendError> {
-        let _in = dispatch_span(self.id(), config);
-        if self.splits(program) {
-            return grid_sync::dispatch_with_grid_sync_split_into(&*self.inner, program, inputs, config, outputs);
-        }
-        self.inner.dispatch_borrowed_into(program, inputs, config, outputs)
+        self.counters.dispatch_into(config, total(inputs), outputs, |outputs| match self.splits(program) {
+            true => grid_sync::dispatch_with_grid_sync_split_into(&*self.inner, program, inputs, config, outputs),
+            false => self.inner.dispatch_borrowed_into(program, inputs, config, outputs),
+        })
     }
 
     fn dispatch_borrowed_timed(
@@ -153,11 +152,10 @@ impl VyreBackend for GridSyncSplit {
         inputs: &[&[u8]],
         config: &DispatchConfig,
     ) -> Result<TimedDispatchResult, BackendError> {
-        let _in = dispatch_span(self.id(), config);
-        if self.splits(program) {
-            return grid_sync::dispatch_with_grid_sync_split_timed(&*self.inner, program, inputs, config);
-        }
-        self.inner.dispatch_borrowed_timed(program, inputs, config)
+        self.counters.dispatch(config, total(inputs), || match self.splits(program) {
+            true => grid_sync::dispatch_with_grid_sync_split_timed(&*self.inner, program, inputs, config),
+            false => self.inner.dispatch_borrowed_timed(program, inputs, config),
+        })
     }
 
     fn dispatch_async(
@@ -166,12 +164,10 @@ impl VyreBackend for GridSyncSplit {
         inputs: &[Vec<u8>],
         config: &DispatchConfig,
     ) -> Result<Box<dyn PendingDispatch>, BackendError> {
-        let _in = dispatch_span(self.id(), config);
-        if self.splits(program) {
-            let outputs = grid_sync::dispatch_with_grid_sync_split(&*self.inner, program, &borrowed(inputs), config)?;
-            return Ok(Box::new(ReadyPending { outputs }));
-        }
-        self.inner.dispatch_async(program, inputs, config)
+        self.counters.begin_dispatch(config, total(inputs), || match self.splits(program) {
+            true => Ok(Box::new(ReadyPending { outputs: self.dispatch(program, inputs, config)? })),
+            false => self.inner.dispatch_async(program, inputs, config),
+        })
     }
 
     fn dispatch_borrowed_async(
@@ -180,12 +176,10 @@ impl VyreBackend for GridSyncSplit {
         inputs: &[&[u8]],
         config: &DispatchConfig,
     ) -> Result<Box<dyn PendingDispatch>, BackendError> {
-        let _in = dispatch_span(self.id(), config);
-        if self.splits(program) {
-            let outputs = grid_sync::dispatch_with_grid_sync_split(&*self.inner, program, inputs, config)?;
-            return Ok(Box::new(ReadyPending { outputs }));
-        }
-        self.inner.dispatch_borrowed_async(program, inputs, config)
+        self.counters.begin_dispatch(config, total(inputs), || match self.splits(program) {
+            true => Ok(Box::new(ReadyPending { outputs: self.dispatch_borrowed(program, inputs, config)? })),
+            false => self.inner.dispatch_borrowed_async(program, inputs, config),
+        })
     }
 
     fn compile_native(
@@ -242,11 +236,10 @@ impl VyreBackend for GridSyncSplit {
         resources: &[Resource],
         config: &DispatchConfig,
     ) -> Result<TimedDispatchResult, BackendError> {
-        let _in = dispatch_span(self.id(), config);
-        if self.splits(program) {
-            return grid_sync::dispatch_resident_with_grid_sync_split_timed(&*self.inner, program, resources, config);
-        }
-        self.inner.dispatch_resident_timed(program, resources, config)
+        self.counters.dispatch(config, total_borrowed(resources), || match self.splits(program) {
+            true => grid_sync::dispatch_resident_with_grid_sync_split_timed(&*self.inner, program, resources, config),
+            false => self.inner.dispatch_resident_timed(program, resources, config),
+        })
     }
 
     fn supported_ops(&self) -> &HashSet<OpId> {

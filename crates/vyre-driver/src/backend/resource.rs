@@ -24,6 +24,15 @@ pub fn fill_outputs(outputs: &mut OutputBuffers, results: &[impl AsRef<[u8]>]) -
     kept
 }
 
+/// Puts the results of a batch into the caller's buffers, keeping their memory where it is large enough.
+pub(crate) fn fill_batch(outputs: &mut Vec<OutputBuffers>, results: &[OutputBuffers]) {
+    outputs.truncate(results.len());
+    outputs.resize_with(results.len(), Vec::new);
+    for (outputs, results) in outputs.iter_mut().zip(results) {
+        fill_outputs(outputs, results);
+    }
+}
+
 /// Outputs, and how long they took.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TimedDispatchResult {

@@ -5,15 +5,17 @@
 
 use super::split::{Segment, Source, Split, split};
 use super::{State, contains_grid_sync};
-use crate::backend::{BackendError, DispatchConfig, OutputBuffers, Resource, TimedDispatchResult, VyreBackend, fill_outputs};
-use crate::observability;
+use crate::backend::{
+    BackendError, DispatchConfig, OutputBuffers, Resource, TimedDispatchResult, VyreBackend, expect_outputs, fill_outputs,
+};
+use crate::launch::require_determinism;
+use crate::observability::{self, total, total_borrowed};
 use crate::specialization::SpecMap;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use vyre_foundation::Report;
-use vyre_foundation::determinism::Determinism;
 use vyre_foundation::ir::{Fingerprint, Program};
 use vyre_foundation::launch::{Launch, overridden_geometry, plan};
 use vyre_spec::ErrorCode;
@@ -30,10 +32,14 @@ pub fn dispatch_with_grid_sync_split(
     inputs: &[&[u8]],
     config: &DispatchConfig,
 ) -> Result<OutputBuffers, BackendError> {
-    if !contains_grid_sync(program) {
-        return backend.dispatch_borrowed(program, inputs, config);
-    }
-    run_borrowed(backend, program, inputs, config, |program, inputs, config| backend.dispatch_borrowed(program, inputs, config))
+    observability::of_backend(backend.id()).dispatch(config, total(inputs), || {
+        if !contains_grid_sync(program) {
+            return backend.dispatch_borrowed(program, inputs, config);
+        }
+        run_borrowed(backend, program, inputs, config, |program, inputs, config| {
+            backend.dispatch_borrowed(program, inputs, config)
+        })
+    })
 }
 
 /// The same, and how long the segments took together.
@@ -47,14 +53,16 @@ pub fn dispatch_with_grid_sync_split_timed(
     inputs: &[&[u8]],
     config: &DispatchConfig,
 ) -> Result<TimedDispatchResult, BackendError> {
-    if !contains_grid_sync(program) {
-        return backend.dispatch_borrowed_timed(program, inputs, config);
-    }
-    let mut times = Times::default();
-    let outputs = run_borrowed(backend, program, inputs, config, |program, inputs, config| {
-        backend.dispatch_borrowed_timed(program, inputs, config).map(|result| times.add(result))
-    })?;
-    Ok(times.result(outputs))
+    observability::of_backend(backend.id()).dispatch(config, total(inputs), || {
+        if !contains_grid_sync(program) {
+            return backend.dispatch_borrowed_timed(program, inputs, config);
+        }
+        let mut times = Times::default();
+        let outputs = run_borrowed(backend, program, inputs, config, |program, inputs, config| {
+            backend.dispatch_borrowed_timed(program, inputs, config).map(|result| times.add(result))
+        })?;
+        Ok(times.result(outputs))
+    })
 }
 
 /// The same, into the caller's buffers: their memory is kept where it is large enough, and nothing changes in them on failure.
@@ -69,13 +77,13 @@ pub fn dispatch_with_grid_sync_split_into(
     config: &DispatchConfig,
     outputs: &mut OutputBuffers,
 ) -> Result<(), BackendError> {
-    if !contains_grid_sync(program) {
-        return backend.dispatch_borrowed_into(program, inputs, config, outputs);
-    }
-    let results = dispatch_with_grid_sync_split(backend, program, inputs, config)?;
-    let kept = fill_outputs(outputs, &results);
-    observability::of_backend(backend.id()).record(inputs.iter().map(|input| input.len()).sum(), outputs, kept);
-    Ok(())
+    observability::of_backend(backend.id()).dispatch_into(config, total(inputs), outputs, |outputs| {
+        if !contains_grid_sync(program) {
+            return backend.dispatch_borrowed_into(program, inputs, config, outputs);
+        }
+        fill_outputs(outputs, &dispatch_with_grid_sync_split(backend, program, inputs, config)?);
+        Ok(())
+    })
 }
 
 /// The same on resources, one per input and output buffer in the order of binding numbers; see
@@ -93,9 +101,20 @@ pub fn dispatch_resident_with_grid_sync_split_timed(
     resources: &[Resource],
     config: &DispatchConfig,
 ) -> Result<TimedDispatchResult, BackendError> {
-    if !contains_grid_sync(program) {
-        return backend.dispatch_resident_timed(program, resources, config);
-    }
+    observability::of_backend(backend.id()).dispatch(config, total_borrowed(resources), || {
+        if !contains_grid_sync(program) {
+            return backend.dispatch_resident_timed(program, resources, config);
+        }
+        run_resident(backend, program, resources, config)
+    })
+}
+
+fn run_resident(
+    backend: &dyn VyreBackend,
+    program: &Program,
+    resources: &[Resource],
+    config: &DispatchConfig,
+) -> Result<TimedDispatchResult, BackendError> {
     let dispatch = Dispatch::new(program, config)?;
     let program = &dispatch.split.program;
     let bound = bound_buffers(program);
@@ -252,21 +271,7 @@ impl<'a> Dispatch<'a> {
     fn check(&self, backend: &dyn VyreBackend, launch: Option<&Launch>) -> Result<Vec<u32>, BackendError> {
         self.remaining()?;
         let program = &self.split.program;
-        if self.config.require_deterministic == Some(true) {
-            let determinism = program.determinism().map_err(Clone::clone)?;
-            if !launch.is_some_and(|launch| determinism.holds_for(launch.grid)) {
-                let reason = match determinism {
-                    Determinism::CrossBackend { .. } => "the grid has extents that its indices leave out",
-                    Determinism::Unproven(reason) => &reason.message,
-                };
-                return Err(BackendError::InvalidProgram {
-                    fix: format!(
-                        "the bytes of this program are not proven the same under every schedule: {reason}. \
-                         Fix: write where only one invocation writes, or do without `require_deterministic`"
-                    ),
-                });
-            }
-        }
+        require_determinism(program, launch.map(|launch| launch.grid), self.config)?;
         let limits = [
             (backend.max_storage_buffer_bytes(), "the backend binds"),
             (self.config.launch().max_output_bytes, "`max_output_bytes` allows"),
@@ -412,13 +417,6 @@ impl Times {
 
     fn result(self, outputs: OutputBuffers) -> TimedDispatchResult {
         TimedDispatchResult { outputs, wall_ns: self.wall_ns, device_ns: self.device_ns }
-    }
-}
-
-fn expect_outputs(backend: &dyn VyreBackend, expected: usize, found: usize) -> Result<(), BackendError> {
-    match expected == found {
-        true => Ok(()),
-        false => Err(BackendError::new(format!("the backend `{}` gave {found} outputs of {expected}", backend.id()))),
     }
 }
 

@@ -251,6 +251,7 @@ mod tests {
         PipelineKey {
             program: [n; 32],
             backend: "b".into(),
+            version: "1".into(),
             device: "d".into(),
             specialization: SpecMap::new(),
             workgroup_override: None,

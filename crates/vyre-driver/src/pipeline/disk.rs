@@ -98,7 +98,7 @@ impl DiskCache {
     pub fn load(&self, key: &PipelineKey) -> Result<Vec<u8>, Miss> {
         let key = key.to_bytes();
         let path = self.path(&key);
-        let result = read(&path, &key);
+        let result = read(&path, &key, self.limit);
         match &result {
             Ok(_) | Err(Miss::Absent) => {}
             Err(miss @ (Miss::Truncated | Miss::Corrupt | Miss::Foreign | Miss::OtherVersion | Miss::Unreadable(_))) => {
@@ -154,8 +154,10 @@ impl DiskCache {
         for entry in fs::read_dir(&self.directory).map_err(about)? {
             let entry = entry.map_err(about)?;
             let Some(kind) = Name::of(&entry.file_name()) else { continue };
-            let (length, last_use) = match entry.metadata().and_then(|data| Ok((data.len(), data.modified()?))) {
-                Ok(data) => data,
+            let (length, last_use) = match entry.metadata().and_then(|data| Ok((data.is_dir(), data.len(), data.modified()?))) {
+                // Nothing of ours, and nothing that can be removed like a file.
+                Ok((true, _, _)) => continue,
+                Ok((false, length, last_use)) => (length, last_use),
                 // Another process has removed it.
                 Err(error) if error.kind() == ErrorKind::NotFound => continue,
                 Err(error) => return Err(failed("look at", &entry.path(), &error)),
@@ -216,8 +218,9 @@ fn header(key: &[u8], payload_length: u64) -> Vec<u8> {
 }
 
 /// The payload of the file, if it is exactly as [`DiskCache::store`] wrote it for this key. Nothing is reserved for a payload before
-/// the file is known to be of the key and to have the length it says.
-fn read(path: &Path, key: &[u8]) -> Result<Vec<u8>, Miss> {
+/// the file is known to be of the key and to have the length it says. A file with holes can have any length at no cost: what is larger
+/// than the whole cache is not read.
+fn read(path: &Path, key: &[u8], limit: u64) -> Result<Vec<u8>, Miss> {
     let unreadable = |error: io::Error| {
         if error.kind() == ErrorKind::NotFound {
             Miss::Absent
@@ -258,9 +261,18 @@ fn read(path: &Path, key: &[u8]) -> Result<Vec<u8>, Miss> {
         Some(_) | None => return Err(Miss::Truncated),
     }
 
-    let payload_length = usize::try_from(payload_length).map_err(|_| Miss::Corrupt)?;
-    let mut payload = vec![0; payload_length];
-    file.read_exact(&mut payload).map_err(unreadable)?;
+    if length > limit {
+        return Err(Miss::Unreadable(format!("{}: it has {length} bytes, and the cache at most {limit}", path.display())));
+    }
+    let mut payload = Vec::new();
+    let reserved = usize::try_from(payload_length).is_ok_and(|length| payload.try_reserve_exact(length).is_ok());
+    if !reserved {
+        return Err(Miss::Unreadable(format!("{}: there is no memory for {payload_length} bytes", path.display())));
+    }
+    (&mut file).take(payload_length).read_to_end(&mut payload).map_err(unreadable)?;
+    if payload.len() as u64 != payload_length {
+        return Err(Miss::Truncated);
+    }
     let mut checksum = [0; blake3::OUT_LEN];
     file.read_exact(&mut checksum).map_err(unreadable)?;
     if blake3::Hasher::new().update(&head).update(&payload).finalize() != checksum {

@@ -6,15 +6,17 @@ use std::hash::{Hash, Hasher};
 use vyre_foundation::ir::{Fingerprint, Program};
 
 /// Changes when the meaning of the fields below does.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// What makes two pipelines the same. Two that differ in anything that can change code have different keys.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PipelineKey {
     /// The program as it was given, constants not yet replaced.
     pub program: Fingerprint,
-    /// The backend and its version.
+    /// The backend.
     pub backend: String,
+    /// Its version.
+    pub version: String,
     /// The device and driver.
     pub device: String,
     /// Values for constants.
@@ -33,7 +35,8 @@ impl PipelineKey {
     pub fn new(backend: &dyn VyreBackend, program: &Program, config: &DispatchConfig) -> Self {
         PipelineKey {
             program: program.fingerprint(),
-            backend: [backend.id(), " ", backend.version()].concat(),
+            backend: backend.id().into(),
+            version: backend.version().into(),
             device: backend.device_fingerprint(),
             specialization: config.specialization.clone(),
             workgroup_override: config.workgroup_override,
@@ -45,17 +48,15 @@ impl PipelineKey {
     /// All of it, so that different keys have different bytes.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        let PipelineKey { program, backend, device, specialization, workgroup_override, ulp_budget, profile } = self;
+        let PipelineKey { program, backend, version, device, specialization, workgroup_override, ulp_budget, profile } = self;
         let mut bytes = FORMAT.to_le_bytes().to_vec();
         bytes.extend_from_slice(program);
-        for text in [Some(backend), Some(device), profile.as_ref()] {
+        for text in [Some(backend), Some(version), Some(device), profile.as_ref()] {
             // A length that no text has tells `None` from an empty text.
             bytes.extend_from_slice(&text.map_or(u64::MAX, |text| text.len() as u64).to_le_bytes());
             bytes.extend_from_slice(text.map_or(&[], |text| text.as_bytes()));
         }
         specialization.encode(&mut bytes);
-        // Every NaN has the same text.
-        specialization.iter().for_each(|(_, value)| bytes.extend_from_slice(&value.cache_hash().to_le_bytes()));
         for part in [*workgroup_override, ulp_budget.map(|ulp| [u32::from(ulp), 0, 0])] {
             bytes.push(u8::from(part.is_some()));
             part.iter().flatten().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
@@ -73,7 +74,8 @@ impl PipelineKey {
 impl Hash for PipelineKey {
     /// Backend and device are left out: one cache has one of each, and equality compares them.
     fn hash<H: Hasher>(&self, state: &mut H) {
-        let PipelineKey { program, backend: _, device: _, specialization, workgroup_override, ulp_budget, profile } = self;
+        let PipelineKey { program, backend: _, version: _, device: _, specialization, workgroup_override, ulp_budget, profile } =
+            self;
         program.hash(state);
         if !specialization.is_empty() {
             specialization.cache_hash().hash(state);

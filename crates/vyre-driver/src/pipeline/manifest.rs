@@ -68,7 +68,7 @@ impl PipelineReproManifest {
                 "max_output_bytes": config.max_output_bytes,
                 "specialization": specialization,
                 "ulp_budget": config.ulp_budget,
-                "timeout_ns": config.timeout.map(|limit| u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX)),
+                "timeout": config.timeout.map(|limit| json!({ "secs": limit.as_secs(), "nanos": limit.subsec_nanos() })),
                 "require_deterministic": config.require_deterministic,
                 "profile": config.profile,
                 "label": config.label,
@@ -86,6 +86,7 @@ impl PipelineReproManifest {
         if schema != Self::SCHEMA {
             return Err(wrong(format!("its schema is `{schema}`, and this version reads `{}`", Self::SCHEMA)));
         }
+        expect_fields(&document, "", &FIELDS)?;
         let manifest = PipelineReproManifest {
             schema,
             backend_id: field("backend_id")?,
@@ -110,6 +111,31 @@ impl PipelineReproManifest {
     }
 }
 
+/// The fields of a document, and those of its config.
+const FIELDS: [&str; 8] =
+    ["schema", "backend_id", "backend_version", "device_fingerprint", "pipeline_id", "program_digest", "program", "config"];
+const CONFIG_FIELDS: [&str; 10] = [
+    "grid",
+    "workgroup",
+    "output_counts",
+    "max_output_bytes",
+    "specialization",
+    "ulp_budget",
+    "timeout",
+    "require_deterministic",
+    "profile",
+    "label",
+];
+
+/// Refuses fields that are not read: what they say would not be reproduced.
+fn expect_fields(object: &Value, inside: &str, known: &[&str]) -> Result<(), BackendError> {
+    let names = object.as_object().into_iter().flat_map(Map::keys);
+    match names.into_iter().find(|name| !known.contains(&name.as_str())) {
+        Some(unknown) => Err(wrong(format!("it has a field `{inside}{unknown}`, which this version does not know"))),
+        None => Ok(()),
+    }
+}
+
 fn digest(program: &Program) -> String {
     blake3::Hash::from_bytes(program.fingerprint()).to_hex().to_string()
 }
@@ -119,7 +145,8 @@ fn wrong(what: String) -> BackendError {
 }
 
 fn read_config(config: &Value) -> Result<DispatchConfig, BackendError> {
-    let is_wrong = |name: &str| wrong(format!("its `{name}` is not as it is written"));
+    expect_fields(config, "config.", &CONFIG_FIELDS)?;
+    let is_wrong = |name: &str| wrong(format!("its `config.{name}` is no such value"));
     let given = |name: &str| Some(&config[name]).filter(|value| !value.is_null());
     let number = |name: &str| given(name).map(|value| value.as_u64().ok_or_else(|| is_wrong(name))).transpose();
     let words = |name: &str| -> Result<Option<[u32; 3]>, BackendError> {
@@ -139,9 +166,14 @@ fn read_config(config: &Value) -> Result<DispatchConfig, BackendError> {
         max_output_bytes: number("max_output_bytes")?,
         specialization,
         ulp_budget: number("ulp_budget")?.map(u8::try_from).transpose().map_err(|_| is_wrong("ulp_budget"))?,
-        timeout: number("timeout_ns")?.map(Duration::from_nanos),
+        timeout: given("timeout").map(|value| read_duration(value).ok_or_else(|| is_wrong("timeout"))).transpose()?,
         require_deterministic: flag("require_deterministic")?,
         profile: string("profile")?,
         label: string("label")?,
     })
+}
+
+fn read_duration(value: &Value) -> Option<Duration> {
+    let nanos = u32::try_from(value["nanos"].as_u64()?).ok().filter(|nanos| *nanos < 1_000_000_000)?;
+    Some(Duration::new(value["secs"].as_u64()?, nanos))
 }

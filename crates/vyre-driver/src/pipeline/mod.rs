@@ -1,15 +1,16 @@
 //! Programs that are compiled once and run many times.
 //!
 //! `compile*` checks the program, puts values in the place of its constants, and asks the backend for a pipeline of its own. A
-//! backend that has none gets a pass-through pipeline, which calls it for every dispatch and is never cached.
+//! backend that has none gets a pass-through pipeline, which calls it for every dispatch and is never cached. Either way the
+//! pipeline counts its dispatches, and a call may repeat the values of constants that it was compiled with.
 
 mod audit;
 mod cache;
 mod disk;
 mod key;
 mod manifest;
+mod native;
 mod passthrough;
-mod specialized;
 
 pub use audit::{PipelineCacheAudit, PipelineCacheAuditReport, PipelineCacheSnapshot};
 pub use cache::PipelineCache;
@@ -18,14 +19,16 @@ pub use key::PipelineKey;
 pub use manifest::PipelineReproManifest;
 
 use crate::backend::{BackendError, CompiledPipeline, DispatchConfig, VyreBackend, nanoseconds};
+use crate::launch::require_determinism;
 use crate::specialization::SpecMap;
+use native::Native;
 use passthrough::Passthrough;
-use specialized::Specialized;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
-use vyre_foundation::determinism::Determinism;
+use vyre_foundation::Report;
 use vyre_foundation::ir::Program;
+use vyre_foundation::launch::overridden_geometry;
 
 /// A pipeline, and how it came to be.
 pub struct PipelineBuild {
@@ -112,29 +115,23 @@ pub fn compile_owned_with_telemetry(
     Ok(PipelineBuild { pipeline, manifest, cache_hit, compile_ns })
 }
 
-/// The pipeline that every form of `compile` gives. A backend that remembers it is asked little more than its own lookup.
+/// The pipeline that every form of `compile` gives. A backend that has it is asked for little more than its own lookup.
 fn build(
     backend: &Arc<dyn VyreBackend>,
     program: &Program,
     config: &DispatchConfig,
 ) -> Result<Arc<dyn CompiledPipeline>, BackendError> {
-    let _entered = tracing::debug_span!("compile", backend = backend.id(), label = config.label.as_deref()).entered();
+    let _span = tracing::debug_span!("compile", backend = backend.id(), label = config.label.as_deref()).entered();
     let specialized = admit(program, config)?;
+    let given = config.specialization.clone();
     // Constants are gone from the program, so their values are gone from the config.
-    let plain = match config.specialization.is_empty() {
-        true => Cow::Borrowed(config),
-        false => Cow::Owned(DispatchConfig { specialization: SpecMap::new(), ..config.clone() }),
-    };
-    let pipeline = match backend.compile_native(&specialized, &plain)? {
-        Some(native) => native,
+    let plain = without_constants(config, &given)?;
+    Ok(match backend.compile_native(&specialized, &plain)? {
+        Some(native) => Arc::new(Native::new(&**backend, native, given)),
         None => {
             let key = PipelineKey::new(&**backend, program, config).to_hex();
-            Arc::new(Passthrough::new(Arc::clone(backend), specialized, plain.into_owned(), &key))
+            Arc::new(Passthrough::new(Arc::clone(backend), specialized, plain.into_owned(), given, key))
         }
-    };
-    Ok(match config.specialization.is_empty() {
-        true => pipeline,
-        false => Arc::new(Specialized { inner: pipeline, values: config.specialization.clone() }),
     })
 }
 
@@ -171,21 +168,24 @@ fn admit(program: &Program, config: &DispatchConfig) -> Result<Program, BackendE
                 .into(),
         });
     }
-    program.validated().map_err(Clone::clone)?;
     let specialized = config.specialization.apply(program)?;
-    let validated = specialized.validated().map_err(Clone::clone)?;
-    if config.require_deterministic == Some(true)
-        && let Determinism::Unproven(reason) = validated.determinism()
-    {
-        return Err(BackendError::InvalidProgram {
-            fix: format!(
-                "the bytes of this program are not proven the same under every schedule: {}. \
-                 Fix: write where only one invocation writes, or do without `require_deterministic`",
-                reason.message
-            ),
-        });
+    let kernel = specialized.validated().map_err(Clone::clone)?.kernel();
+    if let Some(size) = config.workgroup_override {
+        // Whether the size divides the invocations is seen at dispatch; here it divides as many workgroups as it has invocations.
+        overridden_geometry(kernel, size, size).map_err(|mistakes| Report::about(&specialized, mistakes))?;
     }
+    require_determinism(&specialized, config.grid_override, config)?;
     Ok(specialized)
+}
+
+/// The config of a call without values for constants, which were put in when the pipeline was compiled with `compiled`. The call may
+/// repeat some of them.
+fn without_constants<'a>(call: &'a DispatchConfig, compiled: &SpecMap) -> Result<Cow<'a, DispatchConfig>, BackendError> {
+    if call.specialization.is_empty() {
+        return Ok(Cow::Borrowed(call));
+    }
+    call.specialization.check_within(compiled)?;
+    Ok(Cow::Owned(DispatchConfig { specialization: SpecMap::new(), ..call.clone() }))
 }
 
 fn hit(before: Option<PipelineCacheSnapshot>, after: Option<PipelineCacheSnapshot>) -> Option<bool> {

@@ -1,9 +1,12 @@
 //! The pipeline of a backend that compiles nothing: it hands every dispatch on.
 
+use super::without_constants;
 use crate::backend::{
-    BackendError, CompiledPipeline, DispatchConfig, OutputBuffers, Resource, TimedDispatchResult, VyreBackend, fill_outputs,
-    private,
+    BackendError, CompiledPipeline, DispatchConfig, OutputBuffers, Resource, TimedDispatchResult, VyreBackend, fill_batch,
+    fill_outputs, private,
 };
+use crate::observability::{self, Counters, total, total_borrowed};
+use crate::specialization::SpecMap;
 use std::borrow::Cow;
 use std::sync::Arc;
 use vyre_foundation::ir::Program;
@@ -15,32 +18,49 @@ pub(super) struct Passthrough {
     program: Program,
     /// Says nothing about constants.
     config: DispatchConfig,
+    /// What the constants were replaced by.
+    specialization: SpecMap,
+    counters: &'static Counters,
 }
 
 impl Passthrough {
-    pub fn new(backend: Arc<dyn VyreBackend>, program: Program, config: DispatchConfig, key: &str) -> Self {
-        Passthrough { id: format!("{}:{key}", backend.id()), backend, program, config }
+    pub fn new(
+        backend: Arc<dyn VyreBackend>,
+        program: Program,
+        config: DispatchConfig,
+        specialization: SpecMap,
+        key: String,
+    ) -> Self {
+        let counters = observability::of_backend(backend.id());
+        Passthrough { id: format!("{}:{key}", backend.id()), backend, program, config, specialization, counters }
     }
 
-    /// What holds for a call.
+    /// What holds for a call; see [`DispatchConfig::over`].
     fn config<'a>(&'a self, call: &'a DispatchConfig) -> Result<Cow<'a, DispatchConfig>, BackendError> {
-        call.over(&self.config)
+        match without_constants(call, &self.specialization)? {
+            Cow::Borrowed(call) => call.over(&self.config),
+            Cow::Owned(call) => Ok(Cow::Owned(call.over(&self.config)?.into_owned())),
+        }
     }
 }
 
 impl private::Sealed for Passthrough {}
 
+// Defaults of the trait would not know whose dispatches they count.
+#[deny(clippy::missing_trait_methods)]
 impl CompiledPipeline for Passthrough {
     fn id(&self) -> &str {
         &self.id
     }
 
     fn dispatch(&self, inputs: &[Vec<u8>], config: &DispatchConfig) -> Result<Vec<Vec<u8>>, BackendError> {
-        self.backend.dispatch(&self.program, inputs, &*self.config(config)?)
+        let config = self.config(config)?;
+        self.counters.dispatch(&config, total(inputs), || self.backend.dispatch(&self.program, inputs, &config))
     }
 
     fn dispatch_borrowed(&self, inputs: &[&[u8]], config: &DispatchConfig) -> Result<Vec<Vec<u8>>, BackendError> {
-        self.backend.dispatch_borrowed(&self.program, inputs, &*self.config(config)?)
+        let config = self.config(config)?;
+        self.counters.dispatch(&config, total(inputs), || self.backend.dispatch_borrowed(&self.program, inputs, &config))
     }
 
     fn dispatch_borrowed_into(
@@ -49,15 +69,41 @@ impl CompiledPipeline for Passthrough {
         config: &DispatchConfig,
         outputs: &mut OutputBuffers,
     ) -> Result<(), BackendError> {
-        self.backend.dispatch_borrowed_into(&self.program, inputs, &*self.config(config)?, outputs)
+        let config = self.config(config)?;
+        self.counters.dispatch_into(&config, total(inputs), outputs, |outputs| {
+            self.backend.dispatch_borrowed_into(&self.program, inputs, &config, outputs)
+        })
     }
 
     fn dispatch_borrowed_timed(&self, inputs: &[&[u8]], config: &DispatchConfig) -> Result<TimedDispatchResult, BackendError> {
-        self.backend.dispatch_borrowed_timed(&self.program, inputs, &*self.config(config)?)
+        let config = self.config(config)?;
+        self.counters.dispatch(&config, total(inputs), || self.backend.dispatch_borrowed_timed(&self.program, inputs, &config))
+    }
+
+    fn dispatch_borrowed_batched(
+        &self,
+        batches: &[&[&[u8]]],
+        config: &DispatchConfig,
+    ) -> Result<Vec<OutputBuffers>, BackendError> {
+        batches.iter().map(|inputs| self.dispatch_borrowed(inputs, config)).collect()
+    }
+
+    fn dispatch_borrowed_batched_into(
+        &self,
+        batches: &[&[&[u8]]],
+        config: &DispatchConfig,
+        outputs: &mut Vec<OutputBuffers>,
+    ) -> Result<(), BackendError> {
+        self.counters.dispatch_batch_into(config, batches, outputs, |outputs| {
+            fill_batch(outputs, &self.dispatch_borrowed_batched(batches, config)?);
+            Ok(())
+        })
     }
 
     fn dispatch_persistent_handles(&self, inputs: &[Resource], config: &DispatchConfig) -> Result<OutputBuffers, BackendError> {
-        Ok(self.backend.dispatch_resident_timed(&self.program, inputs, &*self.config(config)?)?.outputs)
+        let config = self.config(config)?;
+        let run = || self.backend.dispatch_resident_timed(&self.program, inputs, &config);
+        Ok(self.counters.dispatch(&config, total_borrowed(inputs), run)?.outputs)
     }
 
     fn dispatch_persistent_handles_into(
@@ -66,8 +112,9 @@ impl CompiledPipeline for Passthrough {
         config: &DispatchConfig,
         outputs: &mut OutputBuffers,
     ) -> Result<(), BackendError> {
-        let results = self.dispatch_persistent_handles(inputs, config)?;
-        fill_outputs(outputs, &results);
-        Ok(())
+        self.counters.dispatch_into(config, total_borrowed(inputs), outputs, |outputs| {
+            fill_outputs(outputs, &self.dispatch_persistent_handles(inputs, config)?);
+            Ok(())
+        })
     }
 }
