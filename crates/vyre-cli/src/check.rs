@@ -2,14 +2,14 @@
 //! `--checked`, what the checked mode of the reference finds in one dispatch.
 
 use crate::launch::{LaunchArgs, quoted};
-use crate::{Failure, complain, json, load, passes, print};
+use crate::{Failure, complain, for_each_file, json, load, passes, print};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use vyre::Report;
 use vyre::ir::Program;
 use vyre::kernel::Kernel;
-use vyre::reference::Schedule;
 use vyre::reference::checked::{CheckedReport, Effort, Finding, Outcome, check as run_checked};
+use vyre::reference::{RunError, Schedule};
 use vyre::validate::portable_warnings;
 use vyre::values;
 
@@ -20,7 +20,8 @@ use vyre::values;
 /// that depend on the order of atomics, reads of memory that nobody has written and accesses out of bounds are found.
 #[derive(clap::Args)]
 #[command(after_help = "\
-With --checked the exit status is 1 if there is a race, if the result depends on the order of invocations, or if the kernel traps.
+With --checked the exit status is 1 if there is a race, if the result depends on the order of invocations, or if the kernel traps,
+and 3 if it takes more steps than --fuel allows.
 Inputs and launch are given as to `vyre run`, see `vyre help run`.
 
 Examples:
@@ -54,26 +55,7 @@ pub fn check(args: &Args) -> Result<(), Failure> {
     if !args.checked && !args.launch.written().is_empty() {
         return Err(Failure::Usage("inputs and launch are for --checked".into()));
     }
-    let mut failed = false;
-    for path in &args.files {
-        let result = if args.checked { check_dispatch(path, args) } else { check_one(path, args) };
-        match result {
-            Ok(()) => {}
-            Err(Failure::Wrong(report)) => {
-                failed = true;
-                if args.json {
-                    let mut object = json::report(&report);
-                    object["file"] = json!(path);
-                    print(&format!("{object}\n"));
-                } else {
-                    complain(&report);
-                }
-            }
-            Err(Failure::Said) => failed = true,
-            Err(other) => return Err(other),
-        }
-    }
-    if failed { Err(Failure::Said) } else { Ok(()) }
+    for_each_file(&args.files, args.json, |path| if args.checked { check_dispatch(path, args) } else { check_one(path, args) })
 }
 
 fn check_one(path: &str, args: &Args) -> Result<(), Failure> {
@@ -143,7 +125,15 @@ fn check_dispatch(path: &str, args: &Args) -> Result<(), Failure> {
         Some(schedule) => Effort { schedules: vec![schedule.clone()], executions: 0, ..Effort::default() },
         None => Effort::default(),
     };
-    let result = run_checked(program, &launched.inputs(), &launched.options, &effort).map_err(|error| error.report(program))?;
+    let result = match run_checked(program, &launched.inputs(), &launched.options, &effort) {
+        Ok(result) => result,
+        Err(error @ RunError::OutOfFuel { .. }) => {
+            return Err(Failure::NoVerdict(format!(
+                "{path}: {error} (E0712); give it more fuel (`--fuel N`), or a smaller launch"
+            )));
+        }
+        Err(error) => return Err(error.report(program).into()),
+    };
     let trap = result.outcome.as_ref().err().map(|error| error.report(program));
     let command = |word: &str, schedule: &Schedule| {
         let checked = if word == "check" { " --checked" } else { "" };

@@ -1,9 +1,9 @@
 //! `vyre emit`: a program in its other form.
 
-use crate::{Failure, load, print};
+use crate::{Failure, load, print, print_bytes};
 use clap::ValueEnum;
 use serde_json::json;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 
 /// Write a kernel in wire or text form.
 ///
@@ -52,7 +52,7 @@ pub fn emit(args: &Args) -> Result<(), Failure> {
         None if matches!(args.to, Form::Wire) && std::io::stdout().is_terminal() => {
             return Err(Failure::Usage("the wire form is not for terminals: add --out PATH".into()));
         }
-        None => drop(std::io::stdout().lock().write_all(&bytes)),
+        None => print_bytes(&bytes),
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! `vyre fmt`: the one way to lay out a kernel.
 
-use crate::{Failure, complain, json, print, read};
+use crate::launch::quoted;
+use crate::{Failure, for_each_file, print, read};
 use serde_json::json;
 
 /// Format kernels in place.
@@ -14,57 +15,52 @@ pub struct Args {
     /// Change nothing; exit with 1 if a file is not formatted
     #[arg(long)]
     check: bool,
-    /// One JSON object per file
+    /// One JSON object per file; for `-` it has the text
     #[arg(long)]
     pub json: bool,
 }
 
 pub fn fmt(args: &Args) -> Result<(), Failure> {
-    let mut failed = false;
-    for path in &args.files {
-        match fmt_one(path, args) {
-            Ok(formatted) => failed |= args.check && !formatted,
-            Err(Failure::Wrong(report)) => {
-                failed = true;
-                if args.json {
-                    let mut object = json::report(&report);
-                    object["file"] = json!(path);
-                    print(&format!("{object}\n"));
-                } else {
-                    complain(&report);
-                }
-            }
-            Err(other) => return Err(other),
-        }
-    }
-    if failed { Err(Failure::Said) } else { Ok(()) }
+    for_each_file(&args.files, args.json, |path| fmt_one(path, args))
 }
 
-/// Whether the file was formatted already.
-fn fmt_one(path: &str, args: &Args) -> Result<bool, Failure> {
+fn fmt_one(path: &str, args: &Args) -> Result<(), Failure> {
     let bytes = read(path)?;
+    if vyre::wire::is_wire(&bytes) {
+        let shown = quoted(path);
+        return Err(Failure::Usage(format!("{path} is in wire form; `vyre emit {shown} --to text` gives it as text")));
+    }
     let formatted = vyre::text::format(path, vyre::diagnostic::utf8(path, &bytes)?)?;
     let same = formatted.as_bytes() == bytes;
     if args.json {
-        print(&format!("{}\n", json!({ "file": path, "formatted": same, "errors": [] })));
+        let mut object = json!({ "file": path, "formatted": same, "errors": [] });
+        if path == "-" && !args.check {
+            object["text"] = json!(formatted);
+        }
+        print(&format!("{object}\n"));
     }
     match (path, args.check) {
-        ("-", false) => print(&formatted),
+        ("-", false) if !args.json => print(&formatted),
         (_, true) if !same && !args.json => print(&format!("{path}: not formatted\n")),
-        (path, false) if !same => replace(path, &formatted)?,
+        (path, false) if !same && path != "-" => replace(path, &formatted)?,
         _ => {}
     }
-    Ok(same)
+    if same || !args.check { Ok(()) } else { Err(Failure::Said) }
 }
 
-/// Writes beside the file and renames, so that no failure leaves half a kernel.
+/// Writes beside the file and renames, so that no failure leaves half a kernel. A link stays one: what it points to is replaced.
 fn replace(path: &str, text: &str) -> Result<(), Failure> {
     let failed = |error: std::io::Error| Failure::Usage(format!("cannot write {path}: {error}"));
-    let beside = format!("{path}.{}.tmp", std::process::id());
-    let permissions = std::fs::metadata(path).map_err(failed)?.permissions();
+    let file = std::fs::canonicalize(path).map_err(failed)?;
+    let permissions = std::fs::metadata(&file).map_err(failed)?.permissions();
+    if permissions.readonly() {
+        return Err(Failure::Usage(format!("cannot write {path}: it is read-only")));
+    }
+    let mut beside = file.clone().into_os_string();
+    beside.push(format!(".{}.tmp", std::process::id()));
     std::fs::write(&beside, text)
         .and_then(|()| std::fs::set_permissions(&beside, permissions))
-        .and_then(|()| std::fs::rename(&beside, path))
+        .and_then(|()| std::fs::rename(&beside, &file))
         .inspect_err(|_| drop(std::fs::remove_file(&beside)))
         .map_err(failed)
 }

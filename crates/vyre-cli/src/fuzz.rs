@@ -127,6 +127,12 @@ pub fn known_subject(name: &str, test_subjects: bool) -> Result<Box<dyn Subject>
     on_purpose.map_or_else(|| subjects::subject(name).map_err(|error| Failure::Usage(error.to_string())), Ok)
 }
 
+/// The subject that the command line names, as such or as a backend.
+fn asked_subject(args: &Args) -> Option<String> {
+    let backend = args.backend.as_ref().map(|id| format!("{}{id}", backend::PREFIX));
+    backend.or_else(|| args.subject.clone())
+}
+
 pub fn run(args: &Args) -> Result<(), Failure> {
     match &args.replay {
         Some(path) => replay(args, path),
@@ -150,8 +156,8 @@ fn isolated(args: &Args, subject: &str) -> Result<Pool, String> {
 }
 
 fn search(args: &Args) -> Result<(), Failure> {
-    let backend = args.backend.as_ref().map(|id| format!("{}{id}", backend::PREFIX));
-    let subject = backend.as_deref().or(args.subject.as_deref()).unwrap_or("bulk");
+    let asked = asked_subject(args);
+    let subject = asked.as_deref().unwrap_or("bulk");
     drop(known_subject(subject, args.test_subjects)?);
     let seed = args.seed.unwrap_or_else(|| {
         let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -430,8 +436,8 @@ fn buffers(case: &Case, which: &[usize], bytes: &[Vec<u8>]) -> String {
 /// Runs a bundle again, in a process of its own.
 fn replay(args: &Args, path: &Path) -> Result<(), Failure> {
     let mut bundle = Bundle::read(path).map_err(|error| Failure::Usage(format!("{} is no bundle: {error}", path.display())))?;
-    if let Some(subject) = &args.subject {
-        bundle.subject.clone_from(subject);
+    if let Some(subject) = asked_subject(args) {
+        bundle.subject = subject;
     }
     drop(known_subject(&bundle.subject, args.test_subjects)?);
     let mut pool = isolated(args, &bundle.subject).map_err(Failure::NoVerdict)?;

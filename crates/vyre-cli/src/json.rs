@@ -1,6 +1,7 @@
 //! What commands say with `--json`: one object per line of standard output.
 
 use serde_json::{Value, json};
+use vyre::diagnostic::{Fix, Source, Span};
 use vyre::ir::{DataType, FloatMode, Scalar, ValueType};
 use vyre::{Diagnostic, Report};
 
@@ -9,7 +10,7 @@ pub fn report(report: &Report) -> Value {
     json!({ "errors": report.diagnostics.iter().map(|diagnostic| one(report, diagnostic)).collect::<Vec<_>>() })
 }
 
-/// One mistake.
+/// One mistake; `fix` is the text to put at a place to mend it.
 pub fn one(report: &Report, diagnostic: &Diagnostic) -> Value {
     let mut object = json!({
         "code": diagnostic.code.name(),
@@ -20,15 +21,36 @@ pub fn one(report: &Report, diagnostic: &Diagnostic) -> Value {
         "help": diagnostic.help,
     });
     if let (Some(source), Some(location)) = (&report.source, diagnostic.location) {
-        let span = source.span(location);
-        let ((line, column), (end_line, end_column)) = (source.line_column(span.start), source.line_column(span.end));
         object["file"] = json!(source.name);
-        object["line"] = json!(line);
-        object["column"] = json!(column);
-        object["end_line"] = json!(end_line);
-        object["end_column"] = json!(end_column);
+        place(&mut object, source, source.span(location));
+    }
+    if let (Some(source), Some(fix)) = (&report.source, &diagnostic.fix) {
+        let (span, text) = match fix {
+            Fix::Replace(location, new) => (source.span(*location), new.clone()),
+            Fix::Wrap(location, before, after) => {
+                let span = source.span(*location);
+                let old = source.text.get(span.start as usize..span.end as usize).unwrap_or_default();
+                (span, format!("{before}{old}{after}"))
+            }
+            Fix::InsertAfter(location, new) => {
+                let end = source.span(*location).end;
+                (Span { start: end, end }, new.clone())
+            }
+        };
+        let mut change = json!({ "text": text });
+        place(&mut change, source, span);
+        object["fix"] = change;
     }
     object
+}
+
+/// Lines and columns of a span, from 1; the end is one past the last character.
+fn place(object: &mut Value, source: &Source, span: Span) {
+    let ((line, column), (end_line, end_column)) = (source.line_column(span.start), source.line_column(span.end));
+    object["line"] = json!(line);
+    object["column"] = json!(column);
+    object["end_line"] = json!(end_line);
+    object["end_column"] = json!(end_column);
 }
 
 /// The elements of a buffer; floats that JSON has no number for are strings.

@@ -162,7 +162,7 @@ fn triple(text: &str) -> Result<Triple, String> {
     let mut triple = [1; 3];
     for (axis, part) in text.split([',', 'x']).enumerate() {
         *triple.get_mut(axis).ok_or("there are three dimensions")? =
-            part.trim().parse().map_err(|_| format!("`{part}` is no number below 4294967296"))?;
+            part.trim().parse().map_err(|_| format!("`{part}` in `{text}` is no number below 4294967296"))?;
     }
     Ok(Triple(triple))
 }

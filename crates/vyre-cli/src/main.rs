@@ -1,7 +1,7 @@
 //! The `vyre` command. One file per subcommand; this one has the flags they share and what the exit status means.
 //!
 //! 0: what was asked for holds. 1: the program or the data are wrong. 2: the command line is wrong, or a path cannot be read or
-//! written. 3: there is no verdict.
+//! written. 3: there is no verdict. Of several files the worst counts: 2, then 1, then 3.
 
 mod backend;
 mod check;
@@ -19,7 +19,10 @@ mod worker;
 use clap::{Parser, Subcommand};
 use std::io::{IsTerminal, Read, Write};
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use vyre::Report;
+use vyre::diagnostic::Source;
 use vyre::ir::Program;
 
 #[derive(Parser)]
@@ -50,7 +53,8 @@ A kernel is a text file:
 
 `vyre help run` explains inputs, outputs and launches. The language is in docs/ir.md, its meaning in docs/semantics.md.
 
-Exit status: 0 all is well, 1 the program or its data are wrong, 2 the command line is wrong or a file cannot be read."
+Exit status: 0 all is well, 1 the program or its data are wrong, 2 the command line is wrong or a file cannot be read or written,
+3 there is no verdict. Every command takes --json."
 )]
 struct Cli {
     #[command(subcommand)]
@@ -76,6 +80,8 @@ enum Failure {
     Wrong(Box<Report>),
     /// Something does not hold; the command has said what.
     Said,
+    /// Something is wrong with some of several files; it has been said of each, and this is the worst exit status of them.
+    Files(u8),
     /// The command line is wrong, or a path cannot be used.
     Usage(String),
     /// It cannot be said whether something holds.
@@ -100,39 +106,55 @@ fn main() -> ExitCode {
         Command::Fuzz(args) => (fuzz::run(args), args.json),
         Command::Worker(args) => (worker::worker(args), false),
     };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(Failure::Said) => ExitCode::from(1),
-        Err(Failure::Wrong(report)) => {
-            if as_json {
-                print(&format!("{}\n", json::report(&report)));
-            } else {
-                complain(&report);
-            }
-            ExitCode::from(1)
-        }
-        Err(Failure::Usage(message)) => {
-            if as_json {
-                print(&format!("{}\n", serde_json::json!({ "usage": message })));
-            } else {
-                warn(&format!("error: {message}\n"));
-            }
-            ExitCode::from(2)
-        }
-        Err(Failure::NoVerdict(message)) => {
-            if as_json {
-                print(&format!("{}\n", serde_json::json!({ "no_verdict": message })));
-            } else {
-                warn(&format!("no verdict: {message}\n"));
-            }
-            ExitCode::from(3)
-        }
-    }
+    result.map_or_else(|failure| ExitCode::from(tell(failure, as_json, None)), |()| ExitCode::SUCCESS)
 }
 
-/// Writes to standard output. A reader that has gone away is no error.
+/// Says why a command, or its work on one of several files, did not succeed; gives the exit status that goes with it.
+fn tell(failure: Failure, as_json: bool, file: Option<&str>) -> u8 {
+    let (status, object, said) = match failure {
+        Failure::Said => return 1,
+        Failure::Files(status) => return status,
+        Failure::Wrong(report) if !as_json => {
+            complain(&report);
+            return 1;
+        }
+        Failure::Wrong(report) => (1, json::report(&report), String::new()),
+        Failure::Usage(message) => (2, serde_json::json!({ "usage": message }), format!("error: {message}\n")),
+        Failure::NoVerdict(message) => (3, serde_json::json!({ "no_verdict": message }), format!("no verdict: {message}\n")),
+    };
+    if as_json {
+        let mut object = object;
+        if let Some(file) = file {
+            object["file"] = file.into();
+        }
+        print(&format!("{object}\n"));
+    } else {
+        warn(&said);
+    }
+    status
+}
+
+/// Does something with each of several files. What is wrong with one is said and does not keep the others from their turn.
+fn for_each_file(files: &[String], as_json: bool, one: impl Fn(&str) -> Result<(), Failure>) -> Result<(), Failure> {
+    let statuses = files.iter().filter_map(|path| one(path).err().map(|failure| tell(failure, as_json, Some(path))));
+    let worst = statuses.max_by_key(|status| [3, 1, 2].iter().position(|known| known == status));
+    worst.map_or(Ok(()), |status| Err(Failure::Files(status)))
+}
+
+/// Writes to standard output.
 fn print(text: &str) {
-    let _ = std::io::stdout().lock().write_all(text.as_bytes());
+    print_bytes(text.as_bytes());
+}
+
+/// Writes to standard output. A reader that has gone away is no error; an answer that is lost for another reason ends the command.
+fn print_bytes(bytes: &[u8]) {
+    let mut out = std::io::stdout().lock();
+    if let Err(error) = out.write_all(bytes).and_then(|()| out.flush())
+        && error.kind() != std::io::ErrorKind::BrokenPipe
+    {
+        warn(&format!("error: cannot write standard output: {error}\n"));
+        std::process::exit(2);
+    }
 }
 
 /// Writes to standard error.
@@ -146,10 +168,14 @@ fn complain(report: &Report) {
     warn(&format!("{}\n", vyre::text::render(report, color).trim_end()));
 }
 
-/// The bytes of a file, or of standard input for `-`.
+/// The bytes of a file, or of standard input for `-`, which can be read once.
 fn read(path: &str) -> Result<Vec<u8>, Failure> {
+    static READ: AtomicBool = AtomicBool::new(false);
     let mut bytes = Vec::new();
     let result = match path {
+        "-" if READ.swap(true, Ordering::Relaxed) => {
+            return Err(Failure::Usage("standard input can be read once, and `-` stands for it more than once".into()));
+        }
         "-" => std::io::stdin().lock().read_to_end(&mut bytes).map(|_| ()),
         path => std::fs::read(path).map(|content| bytes = content),
     };
@@ -160,8 +186,15 @@ fn read(path: &str) -> Result<Vec<u8>, Failure> {
 /// The program in a file, in text or wire form.
 fn load(path: &str) -> Result<Program, Failure> {
     let bytes = read(path)?;
-    if vyre::wire::is_wire(&bytes) {
-        return Ok(vyre::wire::from_wire(&bytes).map_err(Report::from)?);
+    if !vyre::wire::is_wire(&bytes) {
+        return Ok(vyre::text::parse(path, vyre::diagnostic::utf8(path, &bytes)?)?);
     }
-    Ok(vyre::text::parse(path, vyre::diagnostic::utf8(path, &bytes)?)?)
+    let program = vyre::wire::from_wire(&bytes).map_err(|error| {
+        let mut report = Report::from(error);
+        report.diagnostics.iter_mut().for_each(|mistake| mistake.message = format!("{path}: {}", mistake.message));
+        report
+    })?;
+    // What is wrong in it is shown in its text, under the name of the file.
+    let source = Source { name: format!("{path} as text"), ..vyre::text::print(&program) };
+    Ok(Program::with_source(program.parts().clone(), Some(Arc::new(source))))
 }

@@ -130,6 +130,8 @@ fn a_program_can_come_from_standard_input() {
 #[test]
 fn mistakes_in_inputs_name_the_buffer_and_what_was_expected() {
     fails(&["run", XOR, "--in", "a=1"], 1, "the input `b` is missing");
+    fails(&["run", XOR, "--in", "a=1"], 1, "--in b=@FILE");
+    fails(&["run", XOR, "--in", "a=1,,2", "--in", "b=1"], 1, "a value is missing in `1,,2`");
     fails(&["run", XOR, "--in", "a=1", "--in", "b=1", "--in", "c=1"], 1, "no input `c`");
     fails(&["run", XOR, "--in", "a=1", "--in", "b=1", "--in", "out=1"], 1, "takes no bytes");
     fails(&["run", XOR, "--in", "a=1", "--in", "b=1", "--in", "a=1"], 1, "`a` is given twice");
@@ -264,6 +266,94 @@ fn a_reader_that_goes_away_is_no_panic() {
     drop(child.stdout.take());
     let outcome = outcome(child.wait_with_output().expect("vyre ends"));
     assert!(!outcome.err.contains("panicked"), "{}", outcome.err);
+}
+
+/// A full disk is not a reader that has gone away.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_answer_that_cannot_be_written_is_no_success() {
+    for args in [
+        &["run", XOR, "--in", "a=1", "--in", "b=1"][..],
+        &["emit", XOR, "--to", "wire"],
+        &["emit", XOR, "--to", "text"],
+        &["check", XOR, "--json"],
+    ] {
+        let full = std::fs::File::options().write(true).open("/dev/full").expect("the device that is full");
+        let output = Command::new(env!("CARGO_BIN_EXE_vyre")).args(args).current_dir(root()).stdout(full).output();
+        let outcome = outcome(output.expect("vyre starts"));
+        assert_eq!(outcome.code, 2, "{args:?}");
+        assert!(outcome.err.contains("cannot write standard output"), "{args:?}: {}", outcome.err);
+    }
+}
+
+#[test]
+fn standard_input_is_read_once() {
+    let text = std::fs::read(root().join(XOR)).expect("an example");
+    for args in
+        [&["run", "-", "--in", "a=@-", "--in", "b=1"][..], &["run", XOR, "--in", "a=@-", "--in", "b=@-"], &["check", "-", "-"]]
+    {
+        let outcome = vyre_with_input(args, &text);
+        assert_eq!(outcome.code, 2, "{args:?}: {}", outcome.out);
+        assert!(outcome.err.contains("can be read once"), "{args:?}: {}", outcome.err);
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_read_does_not_hide_the_others() {
+    let folder = Folder::new("others");
+    let spread = folder.write("spread.vyre", "program  p {\n  workgroup 1\n}\n");
+    let missing = folder.path("missing.vyre");
+    let outcome = vyre(&["check", &missing, "checks/validate/three-mistakes.vyre", &spread]);
+    assert_eq!(outcome.code, 2);
+    assert!(outcome.err.contains("cannot read") && outcome.err.contains("E0204"), "{}", outcome.err);
+    assert!(outcome.out.contains("spread.vyre: ok"), "{}", outcome.out);
+    assert_eq!(vyre(&["fmt", &missing, &spread]).code, 2);
+    assert_eq!(vyre(&["fmt", "--check", &spread]).code, 0, "it has been formatted");
+    let outcome = vyre(&["check", &missing, &spread, "--json"]);
+    let objects: Vec<Value> = outcome.out.lines().map(|line| serde_json::from_str(line).expect("an object a line")).collect();
+    assert_eq!((objects.len(), &objects[0]["file"]), (2, &Value::from(missing)));
+    assert!(objects[0]["usage"].is_string() && objects[1]["fingerprint"].is_string(), "{}", outcome.out);
+}
+
+#[cfg(unix)]
+#[test]
+fn fmt_writes_through_links_and_not_to_read_only_files() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let folder = Folder::new("links");
+    let text = "program  p {\n  workgroup 1\n}\n";
+    let (file, link) = (folder.write("file.vyre", text), folder.path("link.vyre"));
+    symlink("file.vyre", &link).expect("a link");
+    assert_eq!(vyre(&["fmt", &link]).code, 0);
+    assert!(std::fs::symlink_metadata(&link).expect("the link").is_symlink());
+    assert_eq!(std::fs::read_to_string(&file).expect("the file"), "program p {\n  workgroup 1\n}\n");
+    let kept = folder.write("kept.vyre", text);
+    std::fs::set_permissions(&kept, PermissionsExt::from_mode(0o444)).expect("permissions");
+    fails(&["fmt", &kept], 2, "read-only");
+    assert_eq!(std::fs::read_to_string(&kept).expect("the file"), text);
+}
+
+#[test]
+fn a_file_in_wire_form_is_told_by_its_name() {
+    let folder = Folder::new("wire");
+    let wire = folder.path("xor.vyreb");
+    assert_eq!(vyre(&["emit", XOR, "--to", "wire", "--out", &wire]).code, 0);
+    fails(&["fmt", &wire], 2, "--to text");
+    fails(&["run", &wire, "--in", "a=1"], 1, "xor.vyreb as text:5:3");
+    let whole = std::fs::read(&wire).expect("the file");
+    let cut = folder.write("cut.vyreb", &whole[..60]);
+    fails(&["check", &cut], 1, "cut.vyreb: byte 28: the checksum");
+}
+
+#[test]
+fn json_is_all_that_standard_output_has() {
+    let outcome = vyre_with_input(&["fmt", "-", "--json"], b"program  p {\nworkgroup 1\n}");
+    let value: Value = serde_json::from_str(&outcome.out).expect("one JSON object");
+    assert_eq!((&value["formatted"], &value["text"]), (&Value::from(false), &Value::from("program p {\n  workgroup 1\n}\n")));
+    // What would mend a mistake, as a change of the text.
+    let outcome = vyre_with_input(&["check", "-", "--json"], b"program p {\n  workgroup 1\n  buffer a: read u33 @0\n}");
+    let value: Value = serde_json::from_str(&outcome.out).expect("one JSON object");
+    let fix = serde_json::json!({ "line": 3, "column": 18, "end_line": 3, "end_column": 21, "text": "u32" });
+    assert_eq!(value["errors"][0]["fix"], fix);
 }
 
 #[test]

@@ -56,6 +56,8 @@ fn a_mismatch_is_found_reduced_kept_and_replayed() {
     // The same bundle on a subject that is right.
     let (code, fixed, _) = folder.vyre(&format!("{} --subject bulk", again(&out)));
     assert_eq!((code, fixed.contains("bulk agrees with the reference now")), (0, true), "{fixed}");
+    let (code, fixed, _) = folder.vyre(&format!("{} --backend reference", again(&out)));
+    assert_eq!((code, fixed.contains("backend:reference agrees with the reference now")), (0, true), "{fixed}");
     // What is written for checks/ holds.
     let check = files.iter().find(|name| name.ends_with(".vyre")).expect("a check file");
     assert_eq!(folder.vyre(&format!("check findings/{check}")).0, 0);

@@ -134,6 +134,7 @@ pub fn inputs_by_name<'a>(program: &Program, named: &[(&str, &'a [u8])]) -> Resu
         Diagnostic::new(ErrorCode::E0701, format!("the input `{}` is missing", decl.name))
             .at(Location::Buffer(*i as u32, BufferPart::Whole))
             .expected(format!("bytes for a {} buffer of {}", decl.access, decl.element))
+            .help(format!("give its values (`--in {0}=…`) or a file with its bytes (`--in {0}=@FILE`)", decl.name.as_str()))
     }));
     let ordered = inputs.iter().filter_map(|i| given(*i)).map(|(_, bytes)| *bytes).collect();
     if mistakes.is_empty() { Ok(ordered) } else { Err(Report::about(program, mistakes)) }

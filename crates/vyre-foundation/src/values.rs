@@ -16,18 +16,27 @@ const MAX_EXPANDED: usize = 1 << 20;
 pub fn encode(element: &DataType, list: &str) -> Result<Vec<u8>, String> {
     let (scalar, components) = written_type(element).ok_or_else(|| format!("{element} has no values that can be written"))?;
     let mut values: Vec<Cow<'_, str>> = Vec::new();
-    for item in list.split(',').map(str::trim).filter(|item| !item.is_empty()) {
-        let too_many = || format!("`{item}` makes more than {MAX_EXPANDED} elements; pass a file instead");
+    let mut expanded = 0usize;
+    let list = list.trim();
+    // A comma after the last value is fine; one without a value before it is a value that was forgotten.
+    let items = list.strip_suffix(',').unwrap_or(list).split(',').map(str::trim).filter(|_| !list.is_empty());
+    for item in items {
+        if item.is_empty() {
+            return Err(format!("a value is missing in `{}`", shortened(list)));
+        }
+        let too_many = || format!("with `{item}` there are more than {MAX_EXPANDED} elements; pass a file instead");
         if let Some((from, to)) = item.split_once("..") {
             let bound = |text: &str| text.trim().parse::<i64>().map_err(|_| format!("`{item}` is no run of integers"));
             let (from, to) = (bound(from)?, bound(to)?);
-            if to.saturating_sub(from) > MAX_EXPANDED as i64 {
+            expanded = expanded.saturating_add(usize::try_from(to.saturating_sub(from)).unwrap_or(0));
+            if expanded > MAX_EXPANDED {
                 return Err(too_many());
             }
             values.extend((from..to).map(|n| Cow::Owned(n.to_string())));
         } else if let Some((value, count)) = item.split_once(';') {
             let count: usize = count.trim().parse().map_err(|_| format!("`{item}`: `{count}` is no count"))?;
-            if count > MAX_EXPANDED {
+            expanded = expanded.saturating_add(count);
+            if expanded > MAX_EXPANDED {
                 return Err(too_many());
             }
             values.extend(std::iter::repeat_n(Cow::Borrowed(value.trim()), count));
@@ -44,6 +53,14 @@ pub fn encode(element: &DataType, list: &str) -> Result<Vec<u8>, String> {
         put(element, scalar, &mut bytes, i, parts)?;
     }
     Ok(bytes)
+}
+
+/// The list as far as a message shows it.
+fn shortened(list: &str) -> String {
+    match list.char_indices().nth(40) {
+        Some((end, _)) => format!("{}…", &list[..end]),
+        None => list.into(),
+    }
 }
 
 /// Every element of `bytes` as written by [`encode`]; a tail that is no whole element is left out.
@@ -101,5 +118,30 @@ fn put_bits(bytes: &mut [u8], i: usize, width: usize, bits: u64) {
     } else {
         let size = width / 8;
         bytes[i * size..][..size].copy_from_slice(&bits.to_le_bytes()[..size]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_read_and_forgotten_values_are_noticed() {
+        let words = |list: &str| encode(&DataType::U32, list).map(|bytes| decode(&DataType::U32, &bytes).join(" "));
+        for (list, values) in [("", ""), (" ", ""), ("7", "7"), ("1, 2,", "1 2"), ("0;2,3..5,#ff", "0 0 3 4 255"), ("5..3", "")] {
+            assert_eq!(words(list).as_deref(), Ok(values), "{list}");
+        }
+        for list in [",", "1,,2", ",1", "1,,", "1 2", "-1", "1.5", "4294967296", "#123456789", "1;-1", "1..x"] {
+            assert!(words(list).is_err(), "{list}");
+        }
+    }
+
+    /// A few characters cannot ask for all memory, also not again and again.
+    #[test]
+    fn repetitions_are_counted_together() {
+        let half = MAX_EXPANDED / 2;
+        assert!(encode(&DataType::U32, &format!("0;{half},1..{half}")).is_ok());
+        assert!(encode(&DataType::U8, &format!("0;{half},0;{half},0;1")).is_err());
+        assert!(encode(&DataType::I64, "-9223372036854775808..9223372036854775807").is_err());
     }
 }

@@ -3,7 +3,7 @@
 mod generate;
 
 use generate::{Generator, Rng};
-use vyre::ir::{BufferDecl, DataType, Expr, Node, Program, Scalar};
+use vyre::ir::{BufferDecl, DataType, Expr, Node, Program, Scalar, SpecValue};
 use vyre::spec::ErrorCode;
 use vyre::wire::{from_wire, to_wire};
 
@@ -99,6 +99,19 @@ fn huge_lengths_are_refused_before_anything_is_reserved() {
     }
 }
 
+/// A file with this body section.
+fn with_body(body: &[u8]) -> Vec<u8> {
+    let original = to_wire(&Program::default()).expect("a valid program");
+    // Up to the number of the section that has the body.
+    let at = original.windows(5).rposition(|bytes| bytes[0] == 4 && bytes[2..] == [0; 3]).expect("it has a body");
+    let mut bytes = original[..=at].to_vec();
+    bytes.extend_from_slice(&(body.len() as u32).to_le_bytes());
+    bytes.extend_from_slice(body);
+    bytes.extend_from_slice(&[0; 32]);
+    reseal(&mut bytes);
+    bytes
+}
+
 /// Bodies in bodies that each claim all that follows.
 #[test]
 fn what_lengths_claim_is_not_reserved() {
@@ -109,19 +122,28 @@ fn what_lengths_claim_is_not_reserved() {
             leb128(size - body.len() - 4, &mut body);
         }
         body.resize(size, 0xEE);
-        let original = to_wire(&Program::default()).expect("a valid program");
-        // Up to the number of the section that has the body.
-        let at = original.windows(5).rposition(|bytes| bytes[0] == 4 && bytes[2..] == [0; 3]).expect("it has a body");
-        let mut bytes = original[..=at].to_vec();
-        bytes.extend_from_slice(&(body.len() as u32).to_le_bytes());
-        bytes.extend_from_slice(&body);
-        bytes.extend_from_slice(&[0; 32]);
-        reseal(&mut bytes);
+        let bytes = with_body(&body);
         let mut refused = None;
         let allocated = allocation_counter::measure(|| refused = from_wire(&bytes).err());
         assert_eq!(refused.map(|error| error.code), Some(ErrorCode::E0605));
         assert!(allocated.bytes_max < 1 << 20, "{} bytes for {size}", allocated.bytes_max);
     }
+}
+
+/// The statements of one byte are those that take most memory for their bytes.
+#[test]
+fn decoding_takes_room_for_what_there_is_and_once_more_while_it_grows() {
+    // A little more than a power of two, where room for twice as many would be the most.
+    let count = (1 << 16) + 100;
+    let mut body = Vec::new();
+    leb128(count, &mut body);
+    body.resize(body.len() + count, 0x0A);
+    let bytes = with_body(&body);
+    let mut decoded = None;
+    let allocated = allocation_counter::measure(|| decoded = from_wire(&bytes).ok());
+    assert_eq!(decoded.map(|program| program.walk().count()), Some(count));
+    let limit = 2 * size_of::<Node>() * bytes.len();
+    assert!(allocated.bytes_max <= limit as u64, "{} bytes for {}", allocated.bytes_max, bytes.len());
 }
 
 fn leb128(mut value: usize, out: &mut Vec<u8>) {
@@ -177,4 +199,20 @@ fn programs_nested_too_deep_are_refused_on_both_sides() {
     bytes.extend_from_slice(&[0; 32]);
     reseal(&mut bytes);
     assert_eq!(from_wire(&bytes).expect_err("too deep").code, ErrorCode::E0607);
+}
+
+#[test]
+fn types_nested_too_deep_are_refused_on_both_sides() {
+    let deep = |levels: usize| (1..levels).fold(DataType::U8, |element, _| DataType::SparseCsr { element: Box::new(element) });
+    let as_element = |levels| Program::wrapped(vec![BufferDecl::read("a", 0, deep(levels))], [1, 1, 1], vec![]);
+    let as_constant = |levels| Program::default().with_const("T", SpecValue::DType(deep(levels)));
+    for (fits, too_deep) in [(as_element(256), as_element(257)), (as_constant(256), as_constant(257))] {
+        assert!(from_wire(&to_wire(&fits).expect("256 deep is fine")).expect("and decodes") == fits);
+        assert_eq!(to_wire(&too_deep).expect_err("too deep").code, ErrorCode::E0607);
+        let mut bytes = b"vyre\x01\x00".to_vec();
+        bytes.extend_from_slice(too_deep.wire_body());
+        bytes.extend_from_slice(&[0; 32]);
+        reseal(&mut bytes);
+        assert_eq!(from_wire(&bytes).expect_err("too deep").code, ErrorCode::E0607);
+    }
 }

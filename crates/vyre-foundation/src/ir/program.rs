@@ -1,6 +1,6 @@
 //! The program: parts behind an `Arc`, with the facts that are worth computing once.
 
-use super::buffer::{BufferDecl, Size};
+use super::buffer::{BufferDecl, Element, Size};
 use super::name::Name;
 use super::node::{Body, Node};
 use super::tree::Walk;
@@ -12,7 +12,8 @@ use crate::wire;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
-use vyre_spec::FloatMode;
+use vyre_spec::limits::MAX_NESTING;
+use vyre_spec::{DataType, FloatMode};
 
 /// The blake3 hash of a program's wire body: equal programs, and only those, have equal fingerprints.
 pub type Fingerprint = [u8; 32];
@@ -189,6 +190,20 @@ impl Program {
         Walk::body(&self.0.parts.body)
     }
 
+    /// Whether statements, expressions or types nest deeper than anything that reads programs accepts.
+    pub(crate) fn is_too_deep(&self) -> bool {
+        let parts = self.parts();
+        let elements = parts.buffers.iter().filter_map(|buffer| match &buffer.element {
+            Element::Type(data_type) => Some(data_type),
+            Element::Const(_) => None,
+        });
+        let defaults = parts.consts.iter().filter_map(|decl| match &decl.default {
+            SpecValue::DType(data_type) => Some(data_type),
+            SpecValue::U32(_) | SpecValue::I32(_) | SpecValue::F32(_) | SpecValue::Bool(_) => None,
+        });
+        elements.chain(defaults).any(type_is_too_deep) || self.walk().any(|(_, depth)| depth > MAX_NESTING)
+    }
+
     /// The canonical encoding of all parts; equal programs have equal bodies.
     #[must_use]
     pub fn wire_body(&self) -> &[u8] {
@@ -216,6 +231,52 @@ impl Program {
     pub fn interface(&self) -> &Interface {
         self.0.interface.get_or_init(|| Interface::of(&self.0.parts))
     }
+}
+
+/// Whether a type nests deeper than the limit; keeps no stack, since nobody has checked the type.
+fn type_is_too_deep(data_type: &DataType) -> bool {
+    let mut depth = 0;
+    let mut next = Some(data_type);
+    while let Some(data_type) = next {
+        depth += 1;
+        next = match data_type {
+            DataType::Vec { element, .. }
+            | DataType::TensorShaped { element, .. }
+            | DataType::SparseCsr { element }
+            | DataType::SparseCoo { element }
+            | DataType::SparseBsr { element, .. } => Some(element),
+            DataType::U32
+            | DataType::I32
+            | DataType::U64
+            | DataType::Vec2U32
+            | DataType::Vec4U32
+            | DataType::Bool
+            | DataType::Bytes
+            | DataType::Array { .. }
+            | DataType::F16
+            | DataType::BF16
+            | DataType::F32
+            | DataType::F64
+            | DataType::Tensor
+            | DataType::U8
+            | DataType::U16
+            | DataType::I8
+            | DataType::I16
+            | DataType::I64
+            | DataType::Handle(_)
+            | DataType::F8E4M3
+            | DataType::F8E5M2
+            | DataType::I4
+            | DataType::FP4
+            | DataType::NF4
+            | DataType::DeviceMesh { .. }
+            | DataType::Opaque(_) => None,
+        };
+        if depth > MAX_NESTING {
+            return true;
+        }
+    }
+    false
 }
 
 impl Parts {

@@ -10,7 +10,7 @@ use super::infer;
 use super::lexer::is_word;
 use super::names::{is_reserved, write_name, write_quoted};
 use super::number::suffix_of;
-use super::types::{is_too_deep, is_type_word};
+use super::types::is_type_word;
 use super::value::float_text;
 use super::{is_too_large, read};
 use crate::diagnostic::{Source, StandIns};
@@ -38,11 +38,7 @@ pub fn print(program: &Program) -> Source {
 }
 
 fn text_of(program: &Program, parts: &Parts) -> Option<String> {
-    let deep_type =
-        parts.buffers.iter().any(|buffer| matches!(&buffer.element, Element::Type(data_type) if is_too_deep(data_type)));
-    let deep_const =
-        parts.consts.iter().any(|decl| matches!(&decl.default, SpecValue::DType(data_type) if is_too_deep(data_type)));
-    if deep_type || deep_const || nests_too_deep(program.walk()) {
+    if program.is_too_deep() {
         return None;
     }
     let mut out = String::new();

@@ -6,7 +6,6 @@ use super::suggest::nearest;
 use crate::diagnostic::{Diagnostic, Fix, Location, Span};
 use crate::ir::{DataType, Scalar};
 use std::sync::LazyLock;
-use vyre_spec::limits::MAX_NESTING;
 use vyre_spec::{ErrorCode, TypeId};
 
 /// The types without parameters, by spelling.
@@ -42,52 +41,6 @@ pub fn parse_data_type(text: &str) -> Option<DataType> {
     let (mut parser, _) = Parser::new(text);
     let data_type = parser.data_type().ok()?;
     (parser.at_end() && parser.mistakes.is_empty()).then_some(data_type)
-}
-
-/// Whether the type is nested deeper than the text form can hold.
-pub(super) fn is_too_deep(data_type: &DataType) -> bool {
-    let mut depth = 0;
-    let mut next = Some(data_type);
-    while let Some(data_type) = next {
-        depth += 1;
-        next = match data_type {
-            DataType::Vec { element, .. }
-            | DataType::TensorShaped { element, .. }
-            | DataType::SparseCsr { element }
-            | DataType::SparseCoo { element }
-            | DataType::SparseBsr { element, .. } => Some(element),
-            DataType::U32
-            | DataType::I32
-            | DataType::U64
-            | DataType::Vec2U32
-            | DataType::Vec4U32
-            | DataType::Bool
-            | DataType::Bytes
-            | DataType::Array { .. }
-            | DataType::F16
-            | DataType::BF16
-            | DataType::F32
-            | DataType::F64
-            | DataType::Tensor
-            | DataType::U8
-            | DataType::U16
-            | DataType::I8
-            | DataType::I16
-            | DataType::I64
-            | DataType::Handle(_)
-            | DataType::F8E4M3
-            | DataType::F8E5M2
-            | DataType::I4
-            | DataType::FP4
-            | DataType::NF4
-            | DataType::DeviceMesh { .. }
-            | DataType::Opaque(_) => None,
-        };
-        if depth > MAX_NESTING {
-            return true;
-        }
-    }
-    false
 }
 
 impl Parser<'_> {
@@ -238,6 +191,7 @@ fn suggesting(diagnostic: Diagnostic, meant: Option<&str>, span: Span) -> Diagno
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ir::{BufferDecl, Program};
 
     #[test]
     fn every_spelling_is_read_back() {
@@ -275,7 +229,9 @@ mod tests {
         assert_eq!(parse_data_type(&nested(257)), None);
         assert_eq!(parse_data_type(&nested(1_000_000)), None);
         let deep = (0..256).fold(DataType::U8, |element, _| DataType::SparseCsr { element: element.into() });
-        assert!(is_too_deep(&deep));
+        let program = |data_type| Program::wrapped(vec![BufferDecl::read("a", 0, data_type)], [1, 1, 1], vec![]);
+        assert!(!program(parse_data_type(&nested(256)).expect("at the limit")).is_too_deep());
+        assert!(program(deep).is_too_deep());
     }
 
     #[test]

@@ -76,6 +76,14 @@ impl Names {
 /// [`MAX_NESTING`] of them are open at a time.
 const RESERVED: usize = 16;
 
+/// Makes room for the next of `count` items. What is reserved follows what has been read, and is never more than the length says: a
+/// statement of one byte takes the memory of a whole [`Node`], so room for twice as many would be felt.
+fn grow<T>(items: &mut Vec<T>, count: usize) {
+    if items.len() == items.capacity() {
+        items.reserve_exact(items.len().max(RESERVED).min(count - items.len()));
+    }
+}
+
 impl<'a> Decoder<'a> {
     #[cold]
     fn error(&self, code: ErrorCode, reason: String) -> Box<WireError> {
@@ -197,8 +205,9 @@ impl<'a> Decoder<'a> {
 
     fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
         let length = self.length()?;
-        let mut items = Vec::with_capacity(length.min(RESERVED));
+        let mut items = Vec::new();
         for _ in 0..length {
+            grow(&mut items, length);
             items.push(item(self)?);
         }
         Ok(items)
@@ -271,7 +280,7 @@ impl<'a> Decoder<'a> {
     fn spec_value(&mut self) -> Result<SpecValue> {
         if self.bytes[self.at..self.end].first() == Some(&0xFF) {
             self.at += 1;
-            return Ok(SpecValue::DType(self.data_type(0)?));
+            return Ok(SpecValue::DType(self.data_type(1)?));
         }
         match self.literal()? {
             Literal::U32(value) => Ok(SpecValue::U32(value)),
@@ -325,7 +334,7 @@ impl<'a> Decoder<'a> {
         let access = Access::ALL.into_iter().find(|access| access.tag() == tag);
         let access = access.ok_or_else(|| self.malformed(format!("access mode {tag}")))?;
         let element = match self.byte()? {
-            0 => Element::Type(self.data_type(0)?),
+            0 => Element::Type(self.data_type(1)?),
             1 => Element::Const(self.name()?),
             other => return Err(self.malformed(format!("kind of element {other}"))),
         };
@@ -347,8 +356,9 @@ impl<'a> Decoder<'a> {
     }
 
     fn nodes(&mut self, count: usize, depth: u32) -> Result<Body> {
-        let mut nodes = Vec::with_capacity(count.min(RESERVED));
+        let mut nodes = Vec::new();
         for _ in 0..count {
+            grow(&mut nodes, count);
             nodes.push(self.node(depth)?);
         }
         Ok(nodes.into())
@@ -423,8 +433,9 @@ impl<'a> Decoder<'a> {
     }
 
     fn exprs<T: From<Expr>>(&mut self, count: usize, depth: u32) -> Result<Vec<T>> {
-        let mut exprs = Vec::with_capacity(count.min(RESERVED));
+        let mut exprs = Vec::new();
         for _ in 0..count {
+            grow(&mut exprs, count);
             exprs.push(self.expr(depth)?);
         }
         Ok(exprs)

@@ -13,7 +13,7 @@
 
 use super::commute::Class;
 use super::shadow::Shadow;
-use super::{Effort, Outcome};
+use super::{Effort, Outcome, same};
 use crate::dispatch::{Dispatch, Prepared};
 use crate::error::RunError;
 use crate::group::Group;
@@ -175,7 +175,7 @@ pub(crate) fn explore<'k>(
             // An order that comes to the same as one that has been tried.
             None => {}
             Some(Err(RunError::OutOfFuel { .. })) => exploration.gap = Some(Gap::TooLarge),
-            Some(outcome) if exploration.outcomes.iter().any(|(known, _)| *known == outcome) => {}
+            Some(outcome) if exploration.outcomes.iter().any(|(known, _)| same(known, &outcome)) => {}
             Some(outcome) => exploration.outcomes.push((outcome, schedule)),
         }
         let hopeless = exploration.executions == 1 && search.orders_at_least() > affordable;

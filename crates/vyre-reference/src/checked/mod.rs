@@ -44,6 +44,18 @@ use vyre_foundation::{Diagnostic, Report, specialize, values};
 /// What a dispatch gives: its outputs, or a trap.
 pub type Outcome = Result<Vec<Vec<u8>>, RunError>;
 
+/// Whether two outcomes are the same to a caller: the bytes, or the tag and invocation of a trap. At which of several statements the
+/// invocation trapped is told to people and is no part of the result.
+fn same(a: &Outcome, b: &Outcome) -> bool {
+    match (a, b) {
+        (
+            Err(RunError::Trap { tag, invocation, place: _ }),
+            Err(RunError::Trap { tag: other_tag, invocation: other_invocation, place: _ }),
+        ) => (tag, invocation) == (other_tag, other_invocation),
+        (a, b) => a == b,
+    }
+}
+
 /// How much to try.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Effort {
@@ -168,7 +180,7 @@ impl Check<'_> {
             }
             match again {
                 Err(RunError::OutOfFuel { .. }) => gap = Some(Gap::TooLarge),
-                again if again != outcome => {
+                again if !same(&again, &outcome) => {
                     differs = Some((again, schedule.clone()));
                     break;
                 }
@@ -208,14 +220,14 @@ impl Check<'_> {
         let exploration = explore::explore(self.prepared, &mut self.shadow, self.fuel, steps, effort);
         self.tried += exploration.executions;
         if differs.is_none() {
-            *differs = exploration.outcomes.iter().find(|(other, _)| other != outcome).cloned();
+            *differs = exploration.outcomes.iter().find(|(other, _)| !same(other, outcome)).cloned();
         }
         match exploration.gap {
             Some(gap) => Err(gap),
             None => {
                 let mut legal: Vec<Outcome> = exploration.outcomes.into_iter().map(|(outcome, _)| outcome).collect();
                 // In place of the first; the order of the others says nothing.
-                if let Some(n) = legal.iter().position(|legal| legal == outcome) {
+                if let Some(n) = legal.iter().position(|legal| same(legal, outcome)) {
                     legal.swap(0, n);
                 }
                 Ok(legal)
@@ -229,7 +241,7 @@ impl Check<'_> {
         for schedule in &effort.schedules {
             self.tried += 1;
             let again = self.prepared.run(self.prepared.storage.clone(), schedule, &mut self.fuel.clone(), &mut Unobserved);
-            if again != outcome && !matches!(again, Err(RunError::OutOfFuel { .. })) {
+            if !same(&again, &outcome) && !matches!(again, Err(RunError::OutOfFuel { .. })) {
                 difference = Some(self.difference(&outcome, &again, schedule));
                 break;
             }
