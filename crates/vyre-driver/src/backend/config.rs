@@ -5,6 +5,8 @@ use crate::specialization::SpecMap;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
+use vyre_foundation::determinism::Determinism;
+use vyre_foundation::ir::Program;
 use vyre_foundation::launch::LaunchConfig;
 
 /// What a caller can say about a dispatch. `None` and empty mean that nothing is said.
@@ -46,6 +48,26 @@ impl DispatchConfig {
             output_counts: self.output_counts.clone(),
             max_output_bytes: self.max_output_bytes.unwrap_or(defaults.max_output_bytes),
         }
+    }
+
+    /// Refuses a program, its constants replaced, whose bytes are not proven the same under every schedule, if
+    /// [`DispatchConfig::require_deterministic`] says so. A proof may hold for some grids only; without a grid these are not known yet.
+    pub fn check_determinism(&self, program: &Program, grid: Option<[u32; 3]>) -> Result<(), BackendError> {
+        if self.require_deterministic != Some(true) {
+            return Ok(());
+        }
+        let determinism = program.determinism().map_err(Clone::clone)?;
+        let reason = match determinism {
+            Determinism::CrossBackend { .. } if grid.is_none_or(|grid| determinism.holds_for(grid)) => return Ok(()),
+            Determinism::CrossBackend { .. } => "the grid has extents that its indices leave out",
+            Determinism::Unproven(reason) => &reason.message,
+        };
+        Err(BackendError::InvalidProgram {
+            fix: format!(
+                "the bytes of this program are not proven the same under every schedule: {reason}. \
+                 Fix: write where only one invocation writes, or do without `require_deterministic`"
+            ),
+        })
     }
 
     /// What holds for a call with this config of a pipeline that was compiled with `compiled`. Nothing is copied where one of them

@@ -13,7 +13,6 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use vyre_foundation::Report;
-use vyre_foundation::determinism::Determinism;
 use vyre_foundation::ir::{Fingerprint, Program};
 use vyre_foundation::launch::{Launch, overridden_geometry, plan};
 use vyre_spec::ErrorCode;
@@ -251,22 +250,7 @@ impl<'a> Dispatch<'a> {
     /// Everything that can be refused before anything runs. Gives the length of the state that each segment hands on.
     fn check(&self, backend: &dyn VyreBackend, launch: Option<&Launch>) -> Result<Vec<u32>, BackendError> {
         self.remaining()?;
-        let program = &self.split.program;
-        if self.config.require_deterministic == Some(true) {
-            let determinism = program.determinism().map_err(Clone::clone)?;
-            if !launch.is_some_and(|launch| determinism.holds_for(launch.grid)) {
-                let reason = match determinism {
-                    Determinism::CrossBackend { .. } => "the grid has extents that its indices leave out",
-                    Determinism::Unproven(reason) => &reason.message,
-                };
-                return Err(BackendError::InvalidProgram {
-                    fix: format!(
-                        "the bytes of this program are not proven the same under every schedule: {reason}. \
-                         Fix: write where only one invocation writes, or do without `require_deterministic`"
-                    ),
-                });
-            }
-        }
+        self.config.check_determinism(&self.split.program, launch.map(|launch| launch.grid))?;
         let limits = [
             (backend.max_storage_buffer_bytes(), "the backend binds"),
             (self.config.launch().max_output_bytes, "`max_output_bytes` allows"),

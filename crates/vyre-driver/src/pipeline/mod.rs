@@ -20,7 +20,6 @@ use crate::backend::{BackendError, CompiledPipeline, DispatchConfig, VyreBackend
 use passthrough::Passthrough;
 use std::sync::Arc;
 use std::time::Instant;
-use vyre_foundation::determinism::Determinism;
 use vyre_foundation::ir::Program;
 
 /// A pipeline, and how it came to be.
@@ -152,18 +151,9 @@ fn admit(program: &Program, config: &DispatchConfig) -> Result<Program, BackendE
     }
     program.validated().map_err(Clone::clone)?;
     let specialized = config.specialization.apply(program)?;
-    let validated = specialized.validated().map_err(Clone::clone)?;
-    if config.require_deterministic == Some(true)
-        && let Determinism::Unproven(reason) = validated.determinism()
-    {
-        return Err(BackendError::InvalidProgram {
-            fix: format!(
-                "the bytes of this program are not proven the same under every schedule: {}. \
-                 Fix: write where only one invocation writes, or do without `require_deterministic`",
-                reason.message
-            ),
-        });
-    }
+    specialized.validated().map_err(Clone::clone)?;
+    // The grid may change from call to call: backends ask again when they know it.
+    config.check_determinism(&specialized, None)?;
     Ok(specialized)
 }
 
