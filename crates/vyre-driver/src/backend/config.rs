@@ -82,12 +82,6 @@ impl DispatchConfig {
         if self == nothing || self == compiled {
             return Ok(Cow::Borrowed(compiled));
         }
-        let fixed = |what: &str, differs: bool| match differs {
-            true => Err(BackendError::InvalidProgram {
-                fix: format!("the pipeline was compiled with another {what}. Fix: compile it again with the {what} of this call"),
-            }),
-            false => Ok(()),
-        };
         fixed("workgroup override", self.workgroup_override.is_some() && self.workgroup_override != compiled.workgroup_override)?;
         fixed("ulp budget", self.ulp_budget.is_some() && self.ulp_budget != compiled.ulp_budget)?;
         fixed("specialization", !self.specialization.is_empty() && self.specialization != compiled.specialization)?;
@@ -106,5 +100,24 @@ impl DispatchConfig {
             profile: self.profile.clone().or_else(|| compiled.profile.clone()),
             label: self.label.clone().or_else(|| compiled.label.clone()),
         }))
+    }
+
+    /// This without values for constants, for a pipeline whose constants were replaced by `values`: a call may repeat these.
+    pub(crate) fn without_values(&self, values: &SpecMap) -> Result<Cow<'_, DispatchConfig>, BackendError> {
+        if self.specialization.is_empty() {
+            return Ok(Cow::Borrowed(self));
+        }
+        fixed("specialization", self.specialization != *values)?;
+        Ok(Cow::Owned(DispatchConfig { specialization: SpecMap::new(), ..self.clone() }))
+    }
+}
+
+/// Refuses what differs from what a pipeline was compiled with.
+fn fixed(what: &str, differs: bool) -> Result<(), BackendError> {
+    match differs {
+        true => Err(BackendError::InvalidProgram {
+            fix: format!("the pipeline was compiled with another {what}. Fix: compile it again with the {what} of this call"),
+        }),
+        false => Ok(()),
     }
 }

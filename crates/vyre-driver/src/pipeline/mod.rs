@@ -9,6 +9,7 @@ mod disk;
 mod key;
 mod manifest;
 mod passthrough;
+mod specialized;
 
 pub use audit::{PipelineCacheAudit, PipelineCacheAuditReport, PipelineCacheSnapshot};
 pub use cache::PipelineCache;
@@ -18,6 +19,7 @@ pub use manifest::PipelineReproManifest;
 
 use crate::backend::{BackendError, CompiledPipeline, DispatchConfig, VyreBackend, nanoseconds};
 use passthrough::Passthrough;
+use specialized::Specialized;
 use std::sync::Arc;
 use std::time::Instant;
 use vyre_foundation::ir::Program;
@@ -109,7 +111,11 @@ pub fn compile_owned_with_telemetry(
     let given = key.specialization.clone();
     let (pipeline, cache_hit): (Arc<dyn CompiledPipeline>, _) = match backend.compile_native(&specialized, &config)? {
         Some(native) => (native, hit(before, backend.pipeline_cache_snapshot())),
-        None => (Arc::new(Passthrough::new(backend.clone(), specialized, config.clone(), given.clone(), key.to_hex())), None),
+        None => (Arc::new(Passthrough::new(backend.clone(), specialized, config.clone(), key.to_hex())), None),
+    };
+    let pipeline = match given.is_empty() {
+        true => pipeline,
+        false => Arc::new(Specialized { pipeline, values: given.clone() }),
     };
     let config = DispatchConfig { specialization: given, ..config };
     let manifest = PipelineReproManifest::new(&*backend, pipeline.id(), &program, config);

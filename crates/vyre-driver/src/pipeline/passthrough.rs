@@ -4,8 +4,6 @@ use crate::backend::{
     BackendError, CompiledPipeline, DispatchConfig, OutputBuffers, Resource, TimedDispatchResult, VyreBackend, fill_outputs,
     private,
 };
-use crate::specialization::SpecMap;
-use std::borrow::Cow;
 use std::sync::Arc;
 use vyre_foundation::ir::Program;
 
@@ -16,31 +14,11 @@ pub(super) struct Passthrough {
     program: Program,
     /// Says nothing about constants.
     config: DispatchConfig,
-    /// What the constants were replaced by.
-    specialization: SpecMap,
 }
 
 impl Passthrough {
-    pub fn new(
-        backend: Arc<dyn VyreBackend>,
-        program: Program,
-        config: DispatchConfig,
-        specialization: SpecMap,
-        key: String,
-    ) -> Self {
-        Passthrough { id: format!("{}:{key}", backend.id()), backend, program, config, specialization }
-    }
-
-    /// What holds for a call; see [`DispatchConfig::over`].
-    fn config<'a>(&'a self, call: &'a DispatchConfig) -> Result<Cow<'a, DispatchConfig>, BackendError> {
-        if call.specialization.is_empty() {
-            return call.over(&self.config);
-        }
-        // The call may repeat the values it was compiled with, which the backend must not see again.
-        let mut whole =
-            call.over(&DispatchConfig { specialization: self.specialization.clone(), ..self.config.clone() })?.into_owned();
-        whole.specialization = SpecMap::new();
-        Ok(Cow::Owned(whole))
+    pub fn new(backend: Arc<dyn VyreBackend>, program: Program, config: DispatchConfig, key: String) -> Self {
+        Passthrough { id: format!("{}:{key}", backend.id()), backend, program, config }
     }
 }
 
@@ -52,11 +30,11 @@ impl CompiledPipeline for Passthrough {
     }
 
     fn dispatch(&self, inputs: &[Vec<u8>], config: &DispatchConfig) -> Result<Vec<Vec<u8>>, BackendError> {
-        self.backend.dispatch(&self.program, inputs, &*self.config(config)?)
+        self.backend.dispatch(&self.program, inputs, &*config.over(&self.config)?)
     }
 
     fn dispatch_borrowed(&self, inputs: &[&[u8]], config: &DispatchConfig) -> Result<Vec<Vec<u8>>, BackendError> {
-        self.backend.dispatch_borrowed(&self.program, inputs, &*self.config(config)?)
+        self.backend.dispatch_borrowed(&self.program, inputs, &*config.over(&self.config)?)
     }
 
     fn dispatch_borrowed_into(
@@ -65,15 +43,15 @@ impl CompiledPipeline for Passthrough {
         config: &DispatchConfig,
         outputs: &mut OutputBuffers,
     ) -> Result<(), BackendError> {
-        self.backend.dispatch_borrowed_into(&self.program, inputs, &*self.config(config)?, outputs)
+        self.backend.dispatch_borrowed_into(&self.program, inputs, &*config.over(&self.config)?, outputs)
     }
 
     fn dispatch_borrowed_timed(&self, inputs: &[&[u8]], config: &DispatchConfig) -> Result<TimedDispatchResult, BackendError> {
-        self.backend.dispatch_borrowed_timed(&self.program, inputs, &*self.config(config)?)
+        self.backend.dispatch_borrowed_timed(&self.program, inputs, &*config.over(&self.config)?)
     }
 
     fn dispatch_persistent_handles(&self, inputs: &[Resource], config: &DispatchConfig) -> Result<OutputBuffers, BackendError> {
-        Ok(self.backend.dispatch_resident_timed(&self.program, inputs, &*self.config(config)?)?.outputs)
+        Ok(self.backend.dispatch_resident_timed(&self.program, inputs, &*config.over(&self.config)?)?.outputs)
     }
 
     fn dispatch_persistent_handles_into(
