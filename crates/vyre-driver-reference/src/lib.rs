@@ -1,40 +1,29 @@
 //! The reference as two backends: `reference`, the plain interpreter that defines what programs mean, and `bulk`, the evaluator that
 //! gives the same bytes faster. Both are always there and need no device.
 //!
-//! This is also the example of how to write a backend; `docs/backends.md` walks through it.
+//! This is also the example of how to write a backend; `docs/backends.md` walks through it. This file is a whole one that keeps
+//! nothing between dispatches; [`bulk`] is one that keeps pipelines and resident data.
+
+mod bulk;
 
 use std::time::Instant;
 use vyre_driver::backend::private::Sealed;
 use vyre_driver::backend::registry::BackendRegistration;
+use vyre_driver::launch::require_determinism;
 use vyre_driver::{BackendError, DispatchConfig, VyreBackend};
 use vyre_foundation::ir::Program;
-use vyre_foundation::launch::check_inputs;
-use vyre_reference::{Options, RunError, bulk};
+use vyre_foundation::launch::{check_inputs, plan};
+use vyre_reference::{Options, RunError};
 
-/// Runs a program and gives the bytes of its outputs.
-type Run = fn(&Program, &[&[u8]], &Options) -> Result<Vec<Vec<u8>>, RunError>;
+struct Reference;
 
-struct Reference {
-    id: &'static str,
-    run: Run,
-}
-
-// Who depends on this crate has the backends. Opening one costs nothing.
-inventory::submit! {
-    BackendRegistration {
-        id: "bulk",
-        precedence: 800,
-        about: "the bulk evaluator: the reference's bytes, vectorised",
-        open: || Ok(Box::new(Reference { id: "bulk", run: bulk::run })),
-    }
-}
-
+// Who depends on this crate has the backend. Opening it costs nothing.
 inventory::submit! {
     BackendRegistration {
         id: "reference",
         precedence: 900,
         about: "the plain interpreter: what programs mean",
-        open: || Ok(Box::new(Reference { id: "reference", run: vyre_reference::run })),
+        open: || Ok(Box::new(Reference)),
     }
 }
 
@@ -42,7 +31,7 @@ impl Sealed for Reference {}
 
 impl VyreBackend for Reference {
     fn id(&self) -> &'static str {
-        self.id
+        "reference"
     }
 
     fn dispatch(&self, program: &Program, inputs: &[Vec<u8>], config: &DispatchConfig) -> Result<Vec<Vec<u8>>, BackendError> {
@@ -61,22 +50,26 @@ impl VyreBackend for Reference {
         let program = config.specialization.apply(program)?;
         let sizes: Vec<u64> = inputs.iter().map(|input| input.len() as u64).collect();
         check_inputs(&program, &sizes)?;
-        if let Some(limit) = config.timeout
-            && start.elapsed() >= limit
-        {
-            return Err(BackendError::Timeout { limit });
-        }
+        let launch = plan(&program, &sizes, &config.launch())?;
+        require_determinism(&program, Some(launch.grid), config)?;
+        in_time(start, config)?;
         let options = Options { launch: config.launch(), ..Options::default() };
-        let outputs = (self.run)(&program, inputs, &options).map_err(failure)?;
+        let outputs = vyre_reference::run(&program, inputs, &options).map_err(failure)?;
         // An interpreter cannot be stopped half way: a result that came too late is none.
-        match config.timeout {
-            Some(limit) if start.elapsed() > limit => Err(BackendError::Timeout { limit }),
-            Some(_) | None => Ok(outputs),
-        }
+        in_time(start, config)?;
+        Ok(outputs)
     }
 
     fn supports_grid_sync(&self) -> bool {
         true
+    }
+}
+
+/// Whether a call that began at `start` has time left.
+fn in_time(start: Instant, config: &DispatchConfig) -> Result<(), BackendError> {
+    match config.timeout {
+        Some(limit) if start.elapsed() >= limit => Err(BackendError::Timeout { limit }),
+        Some(_) | None => Ok(()),
     }
 }
 

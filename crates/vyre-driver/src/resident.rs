@@ -4,9 +4,14 @@
 //! are never used again, so that what a handle may still mean follows from its number alone: from another table it is foreign;
 //! from before the last loss it is stale; otherwise it is live or was freed. Nothing is remembered about handles that are gone.
 
-use crate::backend::{BackendError, ResidentError, Resource};
+use crate::backend::{BackendError, DispatchConfig, ResidentError, Resource};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use vyre_foundation::diagnostic::BufferPart;
+use vyre_foundation::ir::Program;
+use vyre_foundation::launch::{Launch, check_inputs, plan};
+use vyre_foundation::{Diagnostic, Location, Report};
+use vyre_spec::ErrorCode;
 
 const SERIAL_BITS: u32 = 40;
 const SERIALS: u64 = 1 << SERIAL_BITS;
@@ -139,6 +144,58 @@ impl<T> ResidentTable<T> {
         Ok(())
     }
 
+    /// The shape of a dispatch of a program, its constants replaced, on resources: `plan` for buffers that may be on the device.
+    ///
+    /// A resident buffer is as long as its memory. That must be the declared count, and the count that the caller asks for; where an
+    /// `output` has neither, it is the length. Bytes of the caller's that stand for an `output` are only a place for what comes back:
+    /// what they are and how many does not matter.
+    ///
+    /// # Errors
+    ///
+    /// Everything that can be wrong with the resources and the launch, before anything runs.
+    pub fn plan(&self, program: &Program, resources: &[Resource], config: &DispatchConfig) -> Result<Launch, BackendError> {
+        let kernel = program.validated().map_err(Clone::clone)?.kernel();
+        let bound = bind(program, resources)?;
+        let written = |i: usize| kernel.buffers[i].access.is_output();
+        self.check_aliasing(&bound.iter().map(|(i, resource)| (*resource, written(*i))).collect::<Vec<_>>())?;
+        let mut input_sizes = Vec::new();
+        let mut output_sizes = Vec::new();
+        let mut launch_config = config.launch();
+        for (i, resource) in bound {
+            let buffer = &kernel.buffers[i];
+            match resource {
+                Resource::Borrowed(bytes) if buffer.access.is_input() => input_sizes.push(bytes.len() as u64),
+                Resource::Borrowed(_) => {}
+                Resource::Resident(_) if buffer.access.is_input() => input_sizes.push(self.size(resource)?),
+                Resource::Resident(_) => {
+                    let size = self.size(resource)?;
+                    output_sizes.push((i, size));
+                    if buffer.count.is_none() {
+                        let count = u128::from(size) * 8 / u128::from(buffer.element.bits().unwrap_or(8).max(1));
+                        // What cannot be counted is refused below: so many elements have fewer bytes.
+                        let count = u32::try_from(count).unwrap_or(u32::MAX);
+                        launch_config.output_counts.entry(buffer.name.as_str().to_string()).or_insert(count);
+                    }
+                }
+            }
+        }
+        check_inputs(program, &input_sizes)?;
+        let launch = plan(program, &input_sizes, &launch_config)?;
+        let wrong = output_sizes.into_iter().filter(|(i, size)| launch.bytes[*i] != *size).map(|(i, size)| {
+            let (buffer, needed) = (&kernel.buffers[i], launch.bytes[i]);
+            let message = format!(
+                "the resident memory for `{}` has {size} bytes, and {} elements of {} have {needed}",
+                buffer.name, launch.lengths[i], buffer.element
+            );
+            Diagnostic::new(ErrorCode::E0703, message)
+                .at(Location::Buffer(i as u32, BufferPart::Whole))
+                .expected(format!("{needed} bytes"))
+                .found(format!("{size} bytes"))
+        });
+        let wrong: Vec<Diagnostic> = wrong.collect();
+        if wrong.is_empty() { Ok(launch) } else { Err(Report::about(program, wrong).into()) }
+    }
+
     /// The device is gone: every handle given out so far is stale. Gives what they stood for.
     pub fn lose(&mut self) -> Vec<T> {
         self.first = self.next;
@@ -173,6 +230,25 @@ impl<T> ResidentTable<T> {
         }
         Ok((handle, serial))
     }
+}
+
+/// The buffers of a program that a dispatch on resources binds, by their place among the declarations, each with its resource.
+///
+/// # Errors
+///
+/// If there are more resources or fewer.
+pub fn bind<'a>(program: &Program, resources: &'a [Resource]) -> Result<Vec<(usize, &'a Resource)>, BackendError> {
+    let bound = &program.interface().bound;
+    if bound.len() != resources.len() {
+        return Err(BackendError::InvalidProgram {
+            fix: format!(
+                "the program takes {} resources, found {}. Fix: give one per input and output buffer, in the order of bindings",
+                bound.len(),
+                resources.len()
+            ),
+        });
+    }
+    Ok(bound.iter().copied().zip(resources).collect())
 }
 
 /// A number that no table of the process has, from 1 on; zero would make small numbers look like handles.

@@ -11,6 +11,8 @@ pub struct Interface {
     pub inputs: Vec<usize>,
     /// What the caller gets back: `read_write` and `output` buffers, by binding.
     pub outputs: Vec<usize>,
+    /// What either of them has: all but the memory of workgroups, by binding. A dispatch on resources takes one for each.
+    pub bound: Vec<usize>,
     /// Memory of workgroups, in the order of declaration.
     pub workgroup: Vec<usize>,
 }
@@ -27,6 +29,7 @@ impl Interface {
         Interface {
             inputs: list(Access::is_input),
             outputs: list(Access::is_output),
+            bound: list(|access| access != Access::Workgroup),
             workgroup: list(|access| access == Access::Workgroup),
         }
     }

@@ -225,7 +225,9 @@ pub trait VyreBackend: private::Sealed + Send + Sync {
     }
 
     /// Runs a program on resources, one per input and output buffer in the order of binding numbers. Buffers that the program writes
-    /// and that are resident are changed in place; the outputs of the result are the bytes of the others.
+    /// and that are resident are changed in place; the outputs of the result are the bytes of the others. A resident `output` is zero at
+    /// the start and as long as its memory. After a failure resident data are as they were; only segments of a program that was split at
+    /// grid barriers may have changed them before.
     fn dispatch_resident_timed(
         &self,
         program: &Program,

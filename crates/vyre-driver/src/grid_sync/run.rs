@@ -10,13 +10,14 @@ use crate::backend::{
 };
 use crate::launch::require_determinism;
 use crate::observability::{self, total, total_borrowed};
+use crate::resident::bind;
 use crate::specialization::SpecMap;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use vyre_foundation::Report;
-use vyre_foundation::ir::{Fingerprint, Program};
+use vyre_foundation::ir::{Access, Fingerprint, Program};
 use vyre_foundation::launch::{Launch, overridden_geometry, plan};
 use vyre_spec::ErrorCode;
 
@@ -117,22 +118,12 @@ fn run_resident(
 ) -> Result<TimedDispatchResult, BackendError> {
     let dispatch = Dispatch::new(program, config)?;
     let program = &dispatch.split.program;
-    let bound = bound_buffers(program);
-    if bound.len() != resources.len() {
-        return Err(BackendError::InvalidProgram {
-            fix: format!(
-                "the program takes {} resources, found {}. Fix: give one per input and output buffer, in the order of bindings",
-                bound.len(),
-                resources.len()
-            ),
-        });
-    }
     let mut held: Vec<Option<Cow<'_, Resource>>> = vec![None; program.buffers().len()];
-    for (i, resource) in bound.iter().zip(resources) {
-        held[*i] = Some(Cow::Borrowed(resource));
+    for (i, resource) in bind(program, resources)? {
+        held[i] = Some(Cow::Borrowed(resource));
     }
     let launch = match dispatch.needs_launch() {
-        true => Some(plan(program, &resident_sizes(backend, program, &held, config)?, &config.launch())?),
+        true => Some(resident_launch(backend, program, &held, config)?),
         false => None,
     };
     let words = dispatch.check(backend, launch.as_ref())?;
@@ -149,7 +140,7 @@ fn run_resident(
             Source::Taken => taken.as_ref().map_or(&nothing, |state| &state.resource).clone(),
             Source::Given => given.as_ref().map_or(&nothing, |state| &state.resource).clone(),
         };
-        let resources: Vec<Resource> = bound_buffers(&segment.program).iter().map(resource).collect();
+        let resources: Vec<Resource> = segment.program.interface().bound.iter().map(resource).collect();
         let results = times.add(backend.dispatch_resident_timed(&segment.program, &resources, config)?);
         taken = given;
         // What is resident was changed in place, and nothing comes back for it.
@@ -428,38 +419,36 @@ fn slice(bytes: &[u8], first: u64, count: u64) -> Result<Vec<u8>, BackendError> 
     range.and_then(|(start, end)| bytes.get(start..end)).map(<[u8]>::to_vec).ok_or(short)
 }
 
-/// All buffers that a caller passes or gets back, in the order of binding numbers.
-fn bound_buffers(program: &Program) -> Vec<usize> {
-    let interface = program.interface();
-    let mut bound: Vec<usize> = interface.inputs.iter().chain(&interface.outputs).copied().collect();
-    bound.sort_by_key(|i| (program.buffers()[*i].binding, *i));
-    bound.dedup();
-    bound
-}
-
-/// Byte lengths of the inputs, as far as the grid needs them.
-fn resident_sizes(
+/// The shape of the dispatch, as far as the grid needs it.
+fn resident_launch(
     backend: &dyn VyreBackend,
     program: &Program,
     held: &[Option<Cow<'_, Resource>>],
     config: &DispatchConfig,
-) -> Result<Vec<u64>, BackendError> {
+) -> Result<Launch, BackendError> {
     let kernel = program.validated().map_err(Clone::clone)?.kernel();
-    let size = |i: &usize| {
-        let buffer = &kernel.buffers[*i];
-        match held[*i].as_deref() {
-            Some(Resource::Borrowed(bytes)) => Ok(bytes.len() as u64),
-            Some(Resource::Resident(_)) if let Some(count) = buffer.count => {
-                let bits = buffer.element.bits().unwrap_or(0) * u64::from(count);
-                Ok(bits.div_ceil(8))
-            }
-            // With a grid nothing follows from its length that is not left to the backend.
-            Some(Resource::Resident(_)) if config.grid_override.is_some() => Ok(0),
-            Some(resource @ Resource::Resident(_)) => backend.download_resident(resource).map(|bytes| bytes.len() as u64),
-            None => Ok(0),
-        }
+    let bits = |i: usize| kernel.buffers[i].element.bits().unwrap_or(8);
+    let size = |i: usize| match held[i].as_deref() {
+        Some(Resource::Borrowed(bytes)) => Ok(bytes.len() as u64),
+        Some(Resource::Resident(_)) if let Some(count) = kernel.buffers[i].count => Ok((bits(i) * u64::from(count)).div_ceil(8)),
+        // With a grid nothing follows from its length that is not left to the backend.
+        Some(Resource::Resident(_)) if config.grid_override.is_some() => Ok(0),
+        Some(resource @ Resource::Resident(_)) => backend.download_resident(resource).map(|bytes| bytes.len() as u64),
+        None => Ok(0),
     };
-    program.interface().inputs.iter().map(size).collect()
+    let interface = program.interface();
+    let mut launch = config.launch();
+    for i in &interface.outputs {
+        let buffer = &kernel.buffers[*i];
+        let is_resident = matches!(held[*i].as_deref(), Some(Resource::Resident(_)));
+        // An output that is resident and says nothing is as long as its memory; `ResidentTable::plan` says the same.
+        if is_resident && buffer.access == Access::Output && buffer.count.is_none() {
+            let count = u32::try_from(size(*i)? * 8 / bits(*i)).unwrap_or(u32::MAX);
+            launch.output_counts.entry(buffer.name.as_str().to_string()).or_insert(count);
+        }
+    }
+    let sizes: Vec<u64> = interface.inputs.iter().map(|i| size(*i)).collect::<Result<_, BackendError>>()?;
+    Ok(plan(program, &sizes, &launch)?)
 }
 
 /// A state that one segment hands on to the next; given back when it is dropped.
