@@ -183,17 +183,19 @@ fn read(path: &str) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
+/// Mistakes that are in no text, with the name of the file they are in.
+fn in_file(path: &str, mut report: Report) -> Report {
+    report.diagnostics.iter_mut().for_each(|mistake| mistake.message = format!("{path}: {}", mistake.message));
+    report
+}
+
 /// The program in a file, in text or wire form.
 fn load(path: &str) -> Result<Program, Failure> {
     let bytes = read(path)?;
     if !vyre::wire::is_wire(&bytes) {
         return Ok(vyre::text::parse(path, vyre::diagnostic::utf8(path, &bytes)?)?);
     }
-    let program = vyre::wire::from_wire(&bytes).map_err(|error| {
-        let mut report = Report::from(error);
-        report.diagnostics.iter_mut().for_each(|mistake| mistake.message = format!("{path}: {}", mistake.message));
-        report
-    })?;
+    let program = vyre::wire::from_wire(&bytes).map_err(|error| in_file(path, error.into()))?;
     // What is wrong in it is shown in its text, under the name of the file.
     let source = Source { name: format!("{path} as text"), ..vyre::text::print(&program) };
     Ok(Program::with_source(program.parts().clone(), Some(Arc::new(source))))

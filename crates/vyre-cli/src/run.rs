@@ -1,7 +1,7 @@
 //! `vyre run`: one dispatch on a backend, with inputs from the command line and files.
 
 use crate::launch::{LaunchArgs, Launched, assignment, given_twice};
-use crate::{Failure, json, print, read, warn};
+use crate::{Failure, in_file, json, print, read, warn};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -185,7 +185,7 @@ fn on_backend(args: &Args, name: &str, launched: &Launched, inputs: &[&[u8]]) ->
 fn read_manifest(path: &str) -> Result<PipelineReproManifest, Failure> {
     let bytes = read(path)?;
     let text = vyre::diagnostic::utf8(path, &bytes)?;
-    Ok(PipelineReproManifest::from_json(text).map_err(|error| error.report(None))?)
+    Ok(PipelineReproManifest::from_json(text).map_err(|error| in_file(path, error.report(None)))?)
 }
 
 fn show(
@@ -219,6 +219,14 @@ fn output_files<'a>(program: &Program, kernel: &Kernel, args: &'a Args) -> Resul
         let Some(path) = target.strip_prefix('@') else {
             return Err(Failure::Usage(format!("--out {name}={target}: write --out {name}=@FILE")));
         };
+        if path == "-" {
+            return Err(Failure::Usage(format!(
+                "--out {name}=@-: bytes go to a file that has a name; values are shown without --out"
+            )));
+        }
+        if files.values().any(|other| other == path) {
+            return Err(Failure::Usage(format!("--out {name}={target}: another output goes to that file")));
+        }
         let names: Vec<&str> = program.interface().outputs.iter().map(|i| kernel.buffers[*i].name.as_str()).collect();
         if !names.contains(&name.as_str()) {
             let diagnostic = Diagnostic::new(ErrorCode::E0702, format!("the program has no output `{name}`")).found(name);

@@ -12,7 +12,7 @@
 //! epoch with any other access from their workgroup, and which of two invocations is named does not matter.
 //!
 //! **Equal values.** That all stores of an epoch write one value is known without keeping it: each must find what it writes already
-//! in memory, except for the first.
+//! in memory, except for the first. To name two stores that differ, the last one of another value is kept.
 //!
 //! **What it proves.** If a run has no race and no two unordered atomics whose order may show ([`Shadow::contended`]), every schedule
 //! gives its bytes. For consider the first step, in some other schedule, that differs from the same invocation's step in this run.
@@ -38,8 +38,10 @@ struct Cell {
     stamp: u32,
     /// Who accessed it, if it is not shared.
     invocation: u32,
-    /// By kind of access: the number of the first place.
+    /// By kind of access: the number of the first place, of stores that of the last.
     places: [u32; 4],
+    /// The number of the place of the last store of another value, if stores differ.
+    overwritten: u32,
     /// By kind of access: whether there was any; a bit each.
     kinds: u8,
     /// Whether something was written since it was zero.
@@ -83,6 +85,8 @@ struct History {
     kept: [[Record; 2]; 4],
     /// The store whose value is in memory.
     last_store: Record,
+    /// The last store of another value.
+    overwritten: Record,
     /// Of this epoch, and since the last grid barrier.
     atomics: [Class; 2],
     /// Whether stores differ: in this epoch, and since the last grid barrier.
@@ -359,7 +363,13 @@ impl Cell {
         let again = self.kinds & kind != 0;
         match how {
             How::Load => {}
-            How::Store => self.mixed = self.mixed || (again && !unchanged()),
+            How::Store => {
+                if again && !unchanged() {
+                    self.mixed = true;
+                    self.overwritten = self.places[How::Store as usize];
+                }
+                self.places[How::Store as usize] = access.place.0;
+            }
             How::AtomicLoad | How::Atomic => self.class = self.class.join(class, unchanged()),
         }
         if !again {
@@ -388,6 +398,9 @@ impl Cell {
                 history.kept[how as usize][0] = Record { stamp, invocation, place, class };
             }
             history.last_store = history.kept[How::Store as usize][0];
+            if self.mixed {
+                history.overwritten = Record { place: self.overwritten, ..history.last_store };
+            }
         }
         if self.stamp != new.now.stamp {
             self.stamp = new.now.stamp;
@@ -445,8 +458,9 @@ impl History {
                 Some(scope) => !(both_store && new.wide && new.unchanged && !self.mixed[scope]),
                 None => false,
             };
-            // A store that changes the value differs from the last store for sure; of others it can be the equal.
-            let last = (both_store && !new.unchanged).then_some(&self.last_store);
+            // A store that changes the value differs from the last store for sure, one that does not from the one before. Of others
+            // it can be the equal.
+            let last = both_store.then_some(if new.unchanged { &self.overwritten } else { &self.last_store });
             if let Some(record) = last.into_iter().chain(&self.kept[*how as usize]).find(conflicts) {
                 notes.race((*record, *how), new);
             }
@@ -490,6 +504,9 @@ impl History {
         }
         let record = Record { stamp: now.stamp, invocation: now.invocation, place: access.place.0, class };
         if how == How::Store {
+            if !new.unchanged {
+                self.overwritten = self.last_store;
+            }
             self.last_store = record;
         }
         let [first, second] = &mut self.kept[how as usize];
@@ -773,11 +790,15 @@ mod tests {
             }
             let any = |test: fn(&Done, &Done) -> bool| done.iter().enumerate().any(|(n, a)| done[..n].iter().any(|b| test(a, b)));
             assert_eq!(shadow.racy(), any(races), "seed {seed}: {done:#?}");
+            let mut by_values = false;
             for finding in shadow.findings().iter().filter(|finding| finding.kind == Kind::Race) {
                 let other = finding.other.as_ref().expect("a race has two sides");
                 let (a, b) = (&done[finding.access.place.0 as usize], &done[other.place.0 as usize]);
                 assert!(unordered(a, b) && conflicts(a.how).contains(&b.how), "seed {seed}: {a:?} {b:?}");
+                by_values |= races(a, b);
             }
+            // Where stores are equal it is another pair that races, and that one is named too.
+            assert_eq!(by_values, shadow.racy(), "seed {seed}: {done:#?}");
             if shadow.racy() {
                 racy += 1;
                 continue;
