@@ -23,7 +23,6 @@ use crate::launch::require_determinism;
 use crate::specialization::SpecMap;
 use native::Native;
 use passthrough::Passthrough;
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
 use vyre_foundation::Report;
@@ -170,14 +169,18 @@ fn admit(program: &Program, config: &DispatchConfig) -> Result<Program, BackendE
     Ok(specialized)
 }
 
-/// The config of a call without values for constants, which were put in when the pipeline was compiled with `compiled`. The call may
-/// repeat some of them.
-fn without_constants<'a>(call: &'a DispatchConfig, compiled: &SpecMap) -> Result<Cow<'a, DispatchConfig>, BackendError> {
+/// Calls `run` with the config of a call without values for constants, which were put in when the pipeline was compiled with
+/// `compiled`. The call may repeat some of them.
+fn without_constants<R>(
+    call: &DispatchConfig,
+    compiled: &SpecMap,
+    run: impl FnOnce(&DispatchConfig) -> Result<R, BackendError>,
+) -> Result<R, BackendError> {
     if call.specialization.is_empty() {
-        return Ok(Cow::Borrowed(call));
+        return run(call);
     }
     call.specialization.check_within(compiled)?;
-    Ok(Cow::Owned(DispatchConfig { specialization: SpecMap::new(), ..call.clone() }))
+    run(&DispatchConfig { specialization: SpecMap::new(), ..call.clone() })
 }
 
 fn hit(before: Option<PipelineCacheSnapshot>, after: Option<PipelineCacheSnapshot>) -> Option<bool> {
