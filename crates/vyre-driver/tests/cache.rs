@@ -168,6 +168,44 @@ fn a_build_that_asks_for_itself_is_an_error_and_not_a_deadlock() {
 }
 
 #[test]
+fn a_cache_without_room_builds_and_hands_out() {
+    let cache = PipelineCache::new(0);
+    for _ in 0..2 {
+        assert_eq!(*get(&cache, 0, 1), 0);
+    }
+    assert_eq!(cache.snapshot(), PipelineCacheSnapshot { hits: 0, misses: 2 });
+    assert!(!is_kept(&cache, 0));
+    get(&cache, 1, 0);
+    assert!(is_kept(&cache, 1), "what takes nothing has room");
+    assert_eq!(cache.bytes(), 0);
+}
+
+#[test]
+fn a_build_may_ask_for_other_keys_and_a_pipeline_may_ask_the_cache_when_it_goes() {
+    /// Asks the cache it was in when it is dropped.
+    struct Asking(std::sync::Weak<PipelineCache<Asking>>);
+    impl Drop for Asking {
+        fn drop(&mut self) {
+            if let Some(cache) = self.0.upgrade() {
+                assert!(cache.bytes() <= 1);
+            }
+        }
+    }
+    let cache: Arc<PipelineCache<Asking>> = Arc::new(PipelineCache::new(1));
+    let asking = |bytes| Ok((Arc::new(Asking(Arc::downgrade(&cache))), bytes));
+    for n in 0..3 {
+        cache
+            .get_or_build(&key(2 * n), || {
+                cache.get_or_build(&key(2 * n + 1), || asking(1))?;
+                asking(1)
+            })
+            .unwrap();
+    }
+    cache.clear();
+    assert_eq!(cache.bytes(), 0);
+}
+
+#[test]
 fn a_pipeline_that_was_being_built_when_the_cache_was_cleared_is_not_kept() {
     let cache = PipelineCache::new(10);
     get(&cache, 0, 1);

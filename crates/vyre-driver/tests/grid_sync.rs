@@ -16,7 +16,8 @@ use vyre_driver::grid_sync::{
 };
 use vyre_driver::specialization::SpecMap;
 use vyre_driver::{BackendError, DispatchConfig, Resource, VyreBackend};
-use vyre_foundation::ir::{BufferDecl, DataType, Expr, Node, Program, SpecValue};
+use vyre_foundation::ir::{BufferDecl, DataType, Expr, Node, Program, Scalar, SpecValue};
+use vyre_foundation::launch::plan;
 use vyre_reference::checked::{Effort, Verdict, check};
 use vyre_reference::{Options, Schedule};
 use vyre_smith::generate::{Preset, dna, generate};
@@ -541,6 +542,450 @@ fn constants_are_replaced_first() {
     assert!(matches!(found, Err(BackendError::Rejected(_))), "{found:?}");
 }
 
+// ---- hard programs ----
+
+#[test]
+fn results_of_operations_cross() {
+    let text = "program p {
+      workgroup 8
+      subgroup 4
+      buffer state: read_write u32[16] @0
+      buffer signed: read_write i32[1] @1
+      buffer out: output u32[16] @2
+      buffer tile: workgroup i32[2]
+      let old = atomic.add(state, gid.x, 5)
+      let swapped = atomic.exchange(state, gid.x, 1)
+      let same = atomic.compare_exchange(state, gid.x, 1, gid.x)
+      let lowest = atomic.min(signed, 0, 100i)
+      atomic.add(tile, 1, 3i)
+      let votes = subgroup.ballot(gid.x % 3 == 0)
+      let sum = subgroup.inclusive_add(gid.x)
+      let any = subgroup.any(gid.x == 5)
+      let first = subgroup.broadcast(old, 2)
+      let fma = subgroup.max(f32(gid.x) / 3.0)
+      state[gid.x] = 77
+      barrier.grid
+      let again = subgroup.shuffle_xor(sum, 1)
+      tile[0] = tile[1]
+      barrier.grid
+      out[gid.x] = old + swapped * 2 + same * 3 + votes * 5 + sum * 7 + u32(any) * 11 + first * 13 + again * 17
+        + u32(fma * 19.0) + u32(lowest) + u32(tile[0]) + subgroup.lane + subgroup.size
+    }";
+    agree(&program(text), &[&words(0..16), &words([50])], &grid(2, 1, 1)).unwrap();
+}
+
+#[test]
+fn names_of_sibling_scopes_cross_with_their_own_types() {
+    let text = "program p {
+      workgroup 2
+      buffer out: output u32[8] @0
+      buffer wide: output u64[8] @1
+      region \"a\" {
+        let x = u64(gid.x) << 33
+        x = x + 1
+        { barrier.grid }
+        wide[gid.x] = x
+        region \"inside\" {
+          let y = x * 2
+          y = y + 1
+          barrier.grid
+          wide[gid.x] = wide[gid.x] + y
+        }
+        let y = x > 0
+        y = !y
+        barrier.grid
+        out[gid.x] = u32(y)
+      }
+      {
+        let x = vec(f32(gid.x), 0.5)
+        let y = x
+        y = vec(x.y, x.x)
+        barrier.grid
+        out[gid.x] = out[gid.x] + bitcast<u32>(x.x) + bitcast<u32>(y.x)
+        { let z = 1 \n out[gid.x] = out[gid.x] + z }
+        { let z = 2.0 \n barrier.grid \n out[gid.x] = out[gid.x] + u32(z) }
+      }
+      for x in 0..3 { out[gid.x] = out[gid.x] + x }
+      if gid.x > 1 { let x = 5 \n out[gid.x] = out[gid.x] + x } else { let x = 6i \n out[gid.x] = out[gid.x] + u32(x) }
+      let x = gid.x < 3
+      x = !x
+      barrier.grid
+      if x { out[gid.x] = out[gid.x] + 1000 }
+    }";
+    agree_words(&text.replace("\\n", "\n"), &grid(4, 1, 1));
+    assert_eq!(split(&program(&text.replace("\\n", "\n"))).unwrap().segments.len(), 7);
+}
+
+#[test]
+fn variables_that_loops_and_branches_change_on_both_sides() {
+    let text = "program p {
+      workgroup 4
+      buffer a: read u32 @0
+      buffer out: output u32[32] @1
+      buffer more: output i64[32] @2
+      let i = gid.x
+      let b = i * 2
+      let total = 0
+      let sign = -1i64
+      let stop = false
+      if i % 3 == 1 {
+        for k in 0..i {
+          if k == 5 { break }
+          if k % 2 == 0 { continue }
+          total = total + a[k]
+          stop = total > 20
+        }
+      } else {
+        if i > 4 { total = 1000 } else { if i > 2 { return } }
+        sign = sign * i64(i)
+      }
+      barrier.grid
+      i = 100 + i
+      for k in 0..4 {
+        if stop { break }
+        total = total * 3 + k
+        if total > 4000 { stop = true }
+        sign = sign - i64(total)
+      }
+      barrier.grid
+      barrier.grid
+      if !stop { total = total + b }
+      out[gid.x] = total
+      more[gid.x] = sign
+      barrier.grid
+      out[gid.x] = out[gid.x] + i + b
+    }";
+    agree(&program(&text.replace("-1i64", "-i64(1)")), &[&words(1..20)], &DispatchConfig::default()).unwrap();
+}
+
+#[test]
+fn returns_in_nested_ifs_loops_blocks_and_regions() {
+    let text = "program p {
+      workgroup 4
+      buffer out: output u32[24] @0
+      buffer count: read_write u32[4] @1
+      {
+        region \"r\" {
+          if gid.x % 2 == 0 {
+            if gid.x % 4 == 0 { { if gid.x > 4 { return } } } else { out[gid.x] = 1 }
+          }
+          atomic.add(count, 0, 1)
+          barrier.grid
+          for k in 0..3 {
+            for l in 0..3 {
+              if k * 3 + l == gid.x { return }
+            }
+          }
+        }
+        atomic.add(count, 1, 1)
+        barrier.grid
+        if wid.x == 5 { return }
+        atomic.add(count, 2, 1)
+      }
+      barrier.grid
+      atomic.add(count, 3, 1)
+      out[gid.x] = out[gid.x] + 10 + count[0]
+    }";
+    let outputs = agree(&program(text), &[&words([0; 4])], &grid(6, 1, 1)).unwrap();
+    assert_eq!(unwords(&outputs[1]), [20, 12, 9, 9]);
+}
+
+#[test]
+fn returns_that_are_uniform_and_returns_that_nobody_takes() {
+    for (condition, taken) in [
+        ("wid_count.x == 3", true),
+        ("wid_count.x == 4", false),
+        ("len(out) > 5", true),
+        ("c[0] == 7", true),
+        ("c[0] == 8", false),
+        ("gid.x < 0", false),
+        ("true", true),
+    ] {
+        let text = "program p {
+          workgroup 2
+          buffer c: read u32[1] @0
+          buffer out: output u32[6] @1
+          let x = out[gid.x] + 1
+          out[gid.x] = 5
+          if CONDITION { return }
+          barrier.grid
+          out[gid.x] = out[gid.x] + x
+          barrier
+          barrier.grid
+          out[gid.x] = out[gid.x] + 10 * x
+        }";
+        let p = program(&text.replace("CONDITION", condition));
+        let outputs = agree(&p, &[&words([7])], &DispatchConfig::default()).unwrap();
+        assert_eq!(unwords(&outputs[0]), [if taken { 5 } else { 16 }; 6], "{condition}");
+    }
+}
+
+#[test]
+fn buffers_that_only_later_segments_use_and_buffers_without_elements() {
+    let text = "program p {
+      workgroup 2
+      buffer late: read f16 @0
+      buffer table: uniform u32[2] @1
+      buffer nothing: read u32 @2
+      buffer empty: read_write u32 @3
+      buffer out: output u32[6] @4
+      buffer half: output f16[3] @5
+      buffer byte: read_write u8 @6
+      buffer later: read vec2<i32> @7
+      buffer last: output i16[5] @8
+      let x = out[gid.x] + len(nothing) + len(empty) + nothing[0] + empty[gid.x]
+      empty[gid.x] = 1
+      barrier.grid
+      half[gid.x] = late[gid.x] / 3.0
+      byte[gid.x] = gid.x + 250 + x
+      barrier.grid
+      let y = later[gid.x]
+      last[gid.x] = y.x - y.y + 70000i
+      out[gid.x] = table[gid.x % 2] + u32(byte[gid.x]) + bitcast<u32>(half[gid.x]) + len(late) + len(later) + len(byte)
+    }";
+    let late: Vec<u8> = [0x3C00u16, 0xFE00, 0x8001].iter().flat_map(|half| half.to_le_bytes()).collect();
+    let inputs: [&[u8]; 6] = [&late, &words([1, 2]), &[], &[], &[7; 5], &words([1, 2, 3, 4])];
+    agree(&program(text), &inputs, &DispatchConfig::default()).unwrap();
+    // The first segment brings all of them to the backend, which so judges all before anything runs.
+    let backend = Segments::default();
+    let mut bad = inputs;
+    bad[5] = &[0; 7];
+    let refused = dispatch_with_grid_sync_split(&backend, &program(text), &bad, &DispatchConfig::default());
+    assert!(matches!(refused, Err(BackendError::Rejected(_))), "{refused:?}");
+    assert!(backend.count() <= 1);
+}
+
+#[test]
+fn traps_in_every_place() {
+    let text = "program p {
+      workgroup 2 2 1
+      buffer a: read u32[32] @0
+      buffer out: output u32[32] @1
+      let i = (gid.z * gid_count.y + gid.y) * gid_count.x + gid.x
+      let kept = out[i] + a[i]
+      out[i] = 1
+      if a[i] == 1 { { region \"r\" { for k in 0..5 { if k == 3 { trap(3) } } } } }
+      barrier.grid
+      if a[i] == 2 { if kept == 2 { trap(0) } }
+      if a[i] == 3 { return }
+      barrier
+      out[i] = kept
+      barrier.grid
+      if a[i] == 3 { trap(33) }
+      if a[i] == 4 { trap(44) } else { if a[i] == 5 { return } }
+      barrier.grid
+      if a[i] == 5 { trap(55) }
+      out[i] = out[i] + 1
+    }";
+    let p = program(text);
+    let outcome = |values: &[(usize, u32)]| {
+        let mut a = [0u32; 32];
+        values.iter().for_each(|(at, value)| a[*at] = *value);
+        match agree(&p, &[&words(a)], &grid(2, 2, 2)) {
+            Err(BackendError::Trap { tag, invocation: [x, y, z] }) => Some((tag, (z * 4 + y) * 4 + x)),
+            Ok(_) => None,
+            Err(error) => panic!("{error}"),
+        }
+    };
+    assert_eq!(outcome(&[]), None);
+    assert_eq!(outcome(&[(3, 3), (4, 5), (31, 3)]), None, "those that returned do not trap");
+    assert_eq!(outcome(&[(31, 1)]), Some((3, 31)));
+    assert_eq!(outcome(&[(31, 1), (30, 2)]), Some((0, 30)));
+    assert_eq!(outcome(&[(31, 1), (30, 2), (29, 4)]), Some((44, 29)));
+    assert_eq!(outcome(&[(9, 1), (30, 2), (29, 4)]), Some((3, 9)));
+    assert_eq!(outcome(&[(16, 4), (15, 2), (17, 1)]), Some((0, 15)));
+    let all: Vec<(usize, u32)> = (0..32).map(|at| (at, 1 + (at as u32 + 3) % 4)).collect();
+    assert_eq!(outcome(&all), Some((44, 0)));
+    let both: Vec<(usize, u32)> = (0..32).map(|at| (at, if at < 16 { 4 } else { 1 })).collect();
+    assert_eq!(outcome(&both), Some((44, 0)));
+}
+
+#[test]
+fn uniform_values_of_every_type_are_uniform_after_the_barrier() {
+    let text = "program p {
+      workgroup 4 1 2
+      subgroup 8
+      floats canonical
+      buffer c: read f64[2] @0
+      buffer out: output u32[32] @1
+      buffer tile: workgroup u32[8]
+      let d = c[wid.x]
+      d = d * 2.0d
+      let flag = d > 3.0d
+      flag = !flag
+      let v = vec(f32(d), 1.5, -0.0)
+      v = vec(v.z, v.x, v.y)
+      let w = u64(wid.x) << 40
+      w = w | 3
+      let n = 3i
+      n = n - i32(wid.x)
+      let own = gid.x + gid.z * 100
+      own = own + 1
+      if own == 2 { return }
+      barrier.grid
+      if flag { barrier }
+      if v.y > 1.0 { barrier }
+      for i in 0..u32(w & 3) { tile[lid.z * 4 + lid.x] = own \n barrier }
+      for i in 0..u32(n) { barrier }
+      if d < 100.0d { barrier }
+      let got = subgroup.broadcast(own, u32(w & 7))
+      out[gid.z * 16 + gid.x] = own + got + tile[7 - (lid.z * 4 + lid.x)] + bitcast<u32>(v.z)
+    }";
+    let text = text.replace("\\n", "\n");
+    let doubles: Vec<u8> = [1.0f64, 2.0].iter().flat_map(|value| value.to_le_bytes()).collect();
+    agree(&program(&text), &[&doubles], &grid(2, 1, 1)).unwrap();
+    let gives = split(&program(&text)).unwrap().segments[0].gives.clone().expect("something crosses");
+    assert_eq!((gives.group_words, gives.invocation_words, gives.fates), (2 + 1 + 3 + 2 + 1, 2, true));
+}
+
+#[test]
+fn values_that_are_made_of_changed_ones_cross_themselves() {
+    let text = "program p {
+      workgroup 2
+      buffer a: read u32[8] @0
+      buffer out: output u32[8] @1
+      let i = gid.x
+      let j = i + 1
+      let k = a[j] + a[8 + i]
+      let fixed = a[gid.x] * 3
+      let of_fixed = fixed + len(a)
+      if gid.x == 1 { i = 7 }
+      let m = i * 10
+      barrier.grid
+      i = 500
+      out[gid.x] = j + k + m + of_fixed
+      barrier.grid
+      out[gid.x] = out[gid.x] + i + fixed + k
+    }";
+    agree(&program(text), &[&words(10..18)], &grid(4, 1, 1)).unwrap();
+}
+
+#[test]
+fn many_values_of_many_workgroups_cross_many_barriers() {
+    let mut text = String::from(
+        "program p {\n workgroup 5 1 3\n buffer out: output u32[900] @0\n let i = (gid.z * gid_count.y + gid.y) * gid_count.x + gid.x\n",
+    );
+    for n in 0..60 {
+        text.push_str(&format!("let v{n} = out[i] + i * {n}\n let w{n} = u64(v{n}) << {}\n", n % 40));
+    }
+    for n in 0..12 {
+        text.push_str(&format!("v{n} = v{n} + 1\n if i % {} == 1 {{ w{n} = w{n} + u64(i) }}\n barrier.grid\n", n + 2));
+    }
+    text.push_str("out[i] = 0\n");
+    for n in 0..60 {
+        text.push_str(&format!("out[i] = out[i] * 31 + v{n} + u32(w{n} >> 7)\n"));
+    }
+    text.push('}');
+    agree_words(&text, &grid(3, 2, 2));
+}
+
+#[test]
+fn constants_in_sizes_counts_and_types() {
+    let text = "program p {
+      workgroup n m
+      const n: u32 = 2
+      const m: u32 = 1
+      const size: u32 = 8
+      const t: dtype = f32
+      const flip: bool = false
+      const bias: f32 = 0.25
+      buffer a: read t @0
+      buffer out: output f32[size] @1
+      buffer tile: workgroup f32[size]
+      let i = gid.y * gid_count.x + gid.x
+      let x = a[i] + bias
+      out[i] = x
+      x = x * 2.0
+      tile[i % size] = x
+      if flip { x = -x }
+      barrier.grid
+      out[i] = out[i] + x + tile[i % size] + f32(size)
+    }";
+    let p = program(text);
+    let floats = words([1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0].map(f32::to_bits));
+    let halves: Vec<u8> = [0x3C00u16, 0x4000, 0x4200].iter().flat_map(|half| half.to_le_bytes()).collect();
+    let mut config = grid(4, 1, 1);
+    agree(&p, &[&floats], &config).unwrap();
+    config.specialization = [
+        ("n", SpecValue::U32(1)),
+        ("m", SpecValue::U32(4)),
+        ("size", SpecValue::U32(16)),
+        ("t", SpecValue::DType(DataType::F16)),
+        ("flip", SpecValue::Bool(true)),
+        ("bias", SpecValue::F32(-0.0)),
+    ]
+    .into_iter()
+    .map(|(name, value)| (name.to_string(), value))
+    .collect();
+    agree(&p, &[&halves], &config).unwrap();
+}
+
+#[test]
+fn bad_input_is_refused_before_anything_runs_in_every_form() {
+    let text = "program p {
+      workgroup 4
+      const k: u32 = 1
+      buffer a: read u32 @0
+      buffer state: read_write u32[4] @1
+      buffer out: output u32 @2
+      let x = state[gid.x] + a[gid.x] * k
+      state[gid.x] = 0
+      barrier.grid
+      out[gid.x] = x
+    }";
+    let good: [&[u8]; 2] = [&[1; 16], &[2; 16]];
+    let set = |change: fn(&mut DispatchConfig)| {
+        let mut config = DispatchConfig::default();
+        change(&mut config);
+        config
+    };
+    type Case<'a> = (&'a str, Vec<&'a [u8]>, DispatchConfig);
+    let long = DispatchConfig::default;
+    let cases: Vec<Case<'_>> = vec![
+        ("takes 2 inputs, found 1", vec![good[0]], long()),
+        ("takes 2 inputs, found 3", vec![good[0], good[1], good[1]], long()),
+        ("`state` is too long", vec![good[0], &[0; 20]], long()),
+        ("`state` is too short", vec![good[0], &[0; 12]], long()),
+        ("has none", good.to_vec(), set(|config| config.grid_override = Some([1, 0, 1]))),
+        ("too many invocations", good.to_vec(), set(|config| config.grid_override = Some([u32::MAX, 1, 1]))),
+        ("too many invocations", good.to_vec(), set(|config| config.grid_override = Some([u32::MAX; 3]))),
+        ("at most 15 bytes", good.to_vec(), set(|config| config.max_output_bytes = Some(15))),
+        (
+            "no output that can be given a length",
+            good.to_vec(),
+            set(|config| config.output_counts = [("state".into(), 1)].into()),
+        ),
+        ("at most 1073741824 bytes", good.to_vec(), set(|config| config.output_counts = [("out".into(), u32::MAX)].into())),
+        ("no specialization constant `kk`", good.to_vec(), set(|config| config.specialization.insert("kk", SpecValue::U32(1)))),
+        ("`k` needs a u32", good.to_vec(), set(|config| config.specialization.insert("k", SpecValue::Bool(true)))),
+        ("cannot be overridden", good.to_vec(), set(|config| config.workgroup_override = Some([2, 1, 1]))),
+        ("took longer than 0ns", good.to_vec(), set(|config| config.timeout = Some(Duration::ZERO))),
+    ];
+    let p = program(text);
+    agree(&p, &good, &DispatchConfig::default()).unwrap();
+    for (what, inputs, config) in cases {
+        let backend = Segments::default();
+        let mut outputs = vec![vec![0xA5; 3]];
+        let mut results = vec![
+            dispatch_with_grid_sync_split(&backend, &p, &inputs, &config).map(drop),
+            dispatch_with_grid_sync_split_timed(&backend, &p, &inputs, &config).map(drop),
+            dispatch_with_grid_sync_split_into(&backend, &p, &inputs, &config, &mut outputs),
+        ];
+        assert_eq!(outputs, [[0xA5; 3]], "{what}: the caller's buffers have changed");
+        if inputs.len() == 2 {
+            let resources: Vec<Resource> =
+                inputs.iter().chain([&[][..]].iter()).map(|bytes| Resource::Borrowed(bytes.to_vec())).collect();
+            results.push(dispatch_resident_with_grid_sync_split_timed(&backend, &p, &resources, &config).map(drop));
+        }
+        for result in results {
+            let error = result.unwrap_err();
+            assert!(error.message().contains(what), "{what}: {error}");
+            assert!(!matches!(error, BackendError::Other(_)), "{what}: {error:?}");
+        }
+        assert_eq!(backend.count(), 0, "{what}: something ran");
+    }
+}
+
 // ---- the forms ----
 
 const CROSSING: &str = "program p {
@@ -731,6 +1176,74 @@ fn with_retirement(program: &Program, mut choices: u64) -> Program {
     })
 }
 
+/// The program with grid barriers put between its statements, the rest of them in blocks here and there, and with variables of every
+/// type that all invocations have and some change, told in an output of their own.
+fn with_barriers_and_locals(program: &Program, mut choices: u64) -> Program {
+    let mut draw = |below: usize| {
+        choices = choices.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (choices >> 33) as usize % below
+    };
+    let [own, at] = ["own", "at"].map(|name| format!("${name}"));
+    let own = || Expr::var(own.as_str());
+    let linear =
+        Expr::add(Expr::mul(Expr::add(Expr::mul(Expr::gid_z(), Expr::u32(5)), Expr::gid_y()), Expr::u32(7)), Expr::gid_x());
+    let kinds: [(&str, Expr); 6] = [
+        ("$u", Expr::mul(own(), Expr::u32(0x9E37_79B9))),
+        ("$w", Expr::mul(Expr::cast(Scalar::U64, own()), Expr::u64(0x9E37_79B9_7F4A_7C15))),
+        ("$f", Expr::div(Expr::cast(Scalar::F32, own()), Expr::f32(3.0))),
+        ("$d", Expr::div(Expr::cast(Scalar::F64, own()), Expr::f64(-7.0))),
+        ("$b", Expr::eq(Expr::rem(own(), Expr::u32(3)), Expr::u32(1))),
+        ("$v", Expr::vector([own(), Expr::add(own(), Expr::u32(1)), Expr::bitxor(own(), Expr::u32(5))])),
+    ];
+    let changed = |n: usize| match n {
+        0 => Node::assign("$u", Expr::add(Expr::mul(Expr::var("$u"), Expr::u32(31)), Expr::u32(7))),
+        1 => Node::assign("$w", Expr::bitxor(Expr::var("$w"), Expr::shl(Expr::cast(Scalar::U64, Expr::var("$u")), Expr::u32(9)))),
+        2 => Node::assign("$f", Expr::mul(Expr::var("$f"), Expr::f32(-1.5))),
+        3 => Node::assign("$d", Expr::sub(Expr::var("$d"), Expr::cast(Scalar::F64, Expr::var("$f")))),
+        4 => Node::assign("$b", Expr::eq(Expr::var("$b"), Expr::lt(Expr::var("$u"), Expr::u32(1 << 31)))),
+        _ => Node::assign("$v", Expr::vector([1, 2, 0].map(|n| Expr::extract(Expr::var("$v"), n)))),
+    };
+    program.clone().edit(|parts| {
+        let binding = parts.buffers.iter().filter_map(|decl| decl.binding).max().map_or(0, |last| last.wrapping_add(1));
+        parts.buffers.push(BufferDecl::output("$told", binding, DataType::U32).with_count(96));
+        let nodes: &mut Vec<Node> = match &mut parts.body[..] {
+            [Node::Region { body, .. }] => body,
+            _ => &mut parts.body,
+        };
+        for _ in 0..1 + draw(4) {
+            let n = draw(6);
+            let change = match draw(3) {
+                0 => changed(n),
+                1 => Node::if_then(Expr::eq(Expr::rem(own(), Expr::u32(2 + draw(3) as u32)), Expr::u32(0)), vec![changed(n)]),
+                _ => {
+                    Node::loop_for(at.as_str(), Expr::u32(0), Expr::rem(own(), Expr::u32(4)), vec![changed(n), changed(draw(6))])
+                }
+            };
+            nodes.insert(draw(nodes.len() + 1), change);
+        }
+        for _ in 0..draw(4) {
+            nodes.insert(draw(nodes.len() + 1), grid_sync());
+        }
+        let told = [
+            Expr::var("$u"),
+            Expr::cast(Scalar::U32, Expr::shr(Expr::var("$w"), Expr::u32(32))),
+            Expr::bitcast(Scalar::U32, Expr::var("$f")),
+            Expr::cast(Scalar::U32, Expr::shr(Expr::bitcast(Scalar::U64, Expr::var("$d")), Expr::u32(20))),
+            Expr::cast(Scalar::U32, Expr::var("$b")),
+            Expr::extract(Expr::var("$v"), 0),
+        ];
+        let told = told.into_iter().fold(Expr::u32(1), |sum, word| Expr::add(Expr::mul(sum, Expr::u32(16_777_619)), word));
+        // Invocations whose own numbers are the same write the same.
+        nodes.push(Node::store("$told", own(), told));
+        for _ in 0..draw(3) {
+            let rest = nodes.split_off(draw(nodes.len()));
+            nodes.push(if draw(2) == 0 { Node::block(rest) } else { Node::region("rest", rest) });
+        }
+        let lets = kinds.into_iter().map(|(name, value)| Node::let_bind(name, value));
+        nodes.splice(0..0, std::iter::once(Node::let_bind("$own", linear)).chain(lets));
+    })
+}
+
 /// Calls `each` with generated programs that have grid barriers, on two threads, until it was called so often.
 fn for_each(count: u64, each: impl Fn(&str, &Program, &[&[u8]], &DispatchConfig) + Sync) {
     let others: Vec<Preset> = Preset::ALL.iter().copied().filter(|preset| preset.is_deterministic()).collect();
@@ -745,15 +1258,24 @@ fn for_each(count: u64, each: impl Fn(&str, &Program, &[&[u8]], &DispatchConfig)
                         _ => Preset::Gridsync,
                     };
                     let dna = dna(5, number);
-                    let generated = generate(preset, &dna);
-                    if !contains_grid_sync(&generated.program) {
+                    let case = generate(preset, &dna).case(&dna);
+                    let choices = u64::from_le_bytes(dna.first_chunk().copied().unwrap_or_default());
+                    let choices = choices ^ number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+                    let program = match number % 8 {
+                        0..4 => with_barriers_and_locals(&case.program, choices),
+                        _ => case.program.clone(),
+                    };
+                    let program = with_retirement(&program, choices);
+                    if !contains_grid_sync(&program) {
                         continue;
                     }
-                    let case = generated.case(&dna);
-                    let choices = u64::from_le_bytes(dna.first_chunk().copied().unwrap_or_default());
-                    let program = with_retirement(&case.program, choices ^ number.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+                    // What is added to the program must not change its grid.
+                    let sizes: Vec<u64> = case.input_slices().iter().map(|bytes| bytes.len() as u64).collect();
+                    let specialized = case.specialization.clone().into_iter().collect::<SpecMap>().apply(&case.program);
+                    let launch = specialized.and_then(|program| plan(&program, &sizes, &case.launch));
+                    let grid = launch.ok().map(|launch| launch.grid).filter(|grid| !grid.contains(&0));
                     let config = DispatchConfig {
-                        grid_override: case.launch.grid,
+                        grid_override: grid.or(case.launch.grid),
                         output_counts: case.launch.output_counts.clone(),
                         specialization: case.specialization.clone().into_iter().collect(),
                         ..DispatchConfig::default()

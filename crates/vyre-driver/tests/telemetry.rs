@@ -3,7 +3,7 @@
 mod support;
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Barrier, Mutex, MutexGuard, PoisonError};
 use support::device::{device, run};
 use support::segments::{program, words};
 use vyre_driver::backend::private::Sealed;
@@ -390,19 +390,29 @@ fn threads_count_together_and_each_backend_has_one_set_of_counters() {
     let _alone = alone();
     const IDS: [&str; 12] = ["t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8", "t9", "t10", "t11"];
     let made = AtomicU64::new(0);
-    std::thread::scope(|scope| {
-        for thread in 0..8 {
-            let made = &made;
-            scope.spawn(move || {
-                for n in 0..1200 {
-                    // Text in another place is the same id.
-                    let id: &'static str = if n == 0 { IDS[thread].to_string().leak() } else { IDS[(n + thread) % IDS.len()] };
-                    of_backend(id).record(3, &[vec![0; 2], vec![]], 1);
-                    made.fetch_add(1, Ordering::Relaxed);
-                }
-            });
-        }
-    });
+    // More at once than have counters of their own, and one after the other, taking over those of the ones before.
+    for threads in [8, 100, 8] {
+        let (counting, start) = (AtomicU64::new(0), Barrier::new(threads));
+        std::thread::scope(|scope| {
+            for thread in 0..threads {
+                let (made, counting, start) = (&made, &counting, &start);
+                scope.spawn(move || {
+                    start.wait();
+                    for n in 0..600 {
+                        // Text in another place is the same id.
+                        let id: &'static str = if n == 0 { IDS[0].to_string().leak() } else { IDS[(n + thread) % IDS.len()] };
+                        of_backend(id).record(3, &[vec![0; 2], vec![]], 1);
+                        made.fetch_add(1, Ordering::Relaxed);
+                    }
+                    counting.fetch_add(1, Ordering::Relaxed);
+                    // All are alive until all have counted.
+                    while counting.load(Ordering::Relaxed) < threads as u64 {
+                        std::thread::yield_now();
+                    }
+                });
+            }
+        });
+    }
     let counted: Vec<(&str, DispatchTelemetry)> =
         snapshot_backend_telemetry().into_iter().filter(|(id, _)| IDS.contains(id)).collect();
     assert_eq!(counted.len(), IDS.len());

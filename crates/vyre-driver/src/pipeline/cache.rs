@@ -2,7 +2,8 @@
 //!
 //! A key is absent, being built, or kept. The thread that finds it absent builds it without holding the lock; threads that come
 //! meanwhile wait for that build and get what it gives, be it a pipeline or an error. Errors are not kept. If the build panics,
-//! one of the waiting threads builds instead, and the panic goes to whoever began it.
+//! one of the waiting threads builds instead, and the panic goes to whoever began it. A build may ask for other keys; one that would
+//! wait for itself, directly or through builds of other threads, gets an error instead.
 //!
 //! A hit takes one lock, one lookup and one comparison of keys; a cryptographic hash of the key would cost ten times that. Making
 //! room sorts the entries by their last use, which is small against the compilation that made it necessary.
@@ -37,6 +38,8 @@ struct State<T: ?Sized> {
     /// Counts uses, to tell which came first.
     clock: u64,
     seen: PipelineCacheSnapshot,
+    /// By thread: the build that it waits for, until that has ended.
+    waiting: HashMap<ThreadId, Arc<Build<T>>>,
 }
 
 enum Entry<T: ?Sized> {
@@ -63,13 +66,16 @@ enum Turn<T: ?Sized> {
     Take(Arc<T>),
     Wait(Arc<Build<T>>),
     Begin(Arc<Build<T>>),
+    /// It would wait for itself.
+    Refuse,
 }
 
 impl<T: ?Sized> PipelineCache<T> {
     /// A cache that keeps at most so many bytes.
     #[must_use]
     pub fn new(limit: u64) -> Self {
-        let state = State { entries: HashMap::new(), bytes: 0, clock: 0, seen: PipelineCacheSnapshot::default() };
+        let seen = PipelineCacheSnapshot::default();
+        let state = State { entries: HashMap::new(), bytes: 0, clock: 0, seen, waiting: HashMap::new() };
         PipelineCache { limit, state: Mutex::new(state) }
     }
 
@@ -78,8 +84,8 @@ impl<T: ?Sized> PipelineCache<T> {
     ///
     /// # Errors
     ///
-    /// What `build` gives, here or in the thread that was first; the next call builds again. Also if `build` itself asks for the
-    /// key that it is building.
+    /// What `build` gives, here or in the thread that was first; the next call builds again. Also if `build` needs the key that it is
+    /// building, itself or through keys that other threads are building.
     pub fn get_or_build(
         &self,
         key: &PipelineKey,
@@ -97,7 +103,7 @@ impl<T: ?Sized> PipelineCache<T> {
                     ending.outcome = Outcome::Ended(result.clone());
                     return result;
                 }
-                Turn::Wait(begun) if begun.builder == thread::current().id() => {
+                Turn::Refuse => {
                     return Err(BackendError::new("a pipeline needs itself to be built. Fix: build it without asking the cache"));
                 }
                 Turn::Wait(begun) => {
@@ -133,7 +139,7 @@ impl<T: ?Sized> PipelineCache<T> {
 
     fn turn(&self, key: &PipelineKey) -> Turn<T> {
         let mut state = self.state();
-        let State { entries, clock, seen, .. } = &mut *state;
+        let State { entries, clock, seen, waiting, .. } = &mut *state;
         match entries.get_mut(key) {
             Some(Entry::Kept { pipeline, last_use, .. }) => {
                 seen.hits += 1;
@@ -141,7 +147,17 @@ impl<T: ?Sized> PipelineCache<T> {
                 *last_use = *clock;
                 Turn::Take(pipeline.clone())
             }
-            Some(Entry::Building(build)) => Turn::Wait(build.clone()),
+            Some(Entry::Building(build)) => {
+                let me = thread::current().id();
+                // Who waits was let in here, so that no chain goes round.
+                let mut chain = std::iter::successors(Some(&*build), |build| waiting.get(&build.builder));
+                if chain.any(|build| build.builder == me) {
+                    return Turn::Refuse;
+                }
+                let build = build.clone();
+                waiting.insert(me, build.clone());
+                Turn::Wait(build)
+            }
             None => {
                 seen.misses += 1;
                 let builder = thread::current().id();
@@ -222,6 +238,7 @@ impl<T: ?Sized> Drop for Ending<'_, T> {
         // The table first: whoever is woken to build again must not find this build there.
         let mut state = self.cache.state();
         let mut evicted = Vec::new();
+        state.waiting.retain(|_, build| !Arc::ptr_eq(build, &self.build));
         // It is another's, or none, if the cache was cleared meanwhile.
         if matches!(state.entries.get(self.key), Some(Entry::Building(build)) if Arc::ptr_eq(build, &self.build)) {
             state.entries.remove(self.key);
@@ -364,6 +381,45 @@ mod tests {
                 assert!(shared.cache.state().entries.is_empty());
                 assert_eq!(shared.cache.snapshot(), PipelineCacheSnapshot { hits: 0, misses: shared.built()[0] });
                 shared.get(0, 1);
+            },
+        );
+    }
+
+    #[test]
+    fn under_every_schedule_builds_that_need_each_other_end_and_others_are_not_disturbed() {
+        // 0 needs 1, 1 needs 2 and 2 needs 0; each thread begins elsewhere, and none may wait for ever.
+        fn chain(shared: &Counted, n: u8, rounds: u8) -> Result<Arc<u8>, BackendError> {
+            shared.cache.get_or_build(&key(n), || {
+                shared.builds[usize::from(n)].fetch_add(1, Relaxed);
+                thread::yield_now();
+                if rounds > 0 {
+                    chain(shared, (n + 1) % 3, rounds - 1)?;
+                }
+                Ok((Arc::new(n), 1))
+            })
+        }
+        model(
+            2_000,
+            3,
+            || counted(10),
+            |shared, n| {
+                let error = chain(shared, n as u8, 3).unwrap_err();
+                assert!(error.message().contains("needs itself"), "{error}");
+            },
+            |shared| {
+                assert!(shared.cache.state().entries.is_empty() && shared.cache.state().waiting.is_empty());
+                shared.get(0, 1);
+            },
+        );
+        // Chains that do not go round always end well, whoever else is at them.
+        model(
+            2_000,
+            3,
+            || counted(10),
+            |shared, n| assert!(chain(shared, n as u8, 2 - n as u8).is_ok()),
+            |shared| {
+                assert_eq!(shared.built(), [1, 1, 1]);
+                assert!(shared.cache.state().waiting.is_empty());
             },
         );
     }

@@ -23,7 +23,6 @@ use crate::launch::require_determinism;
 use crate::specialization::SpecMap;
 use native::Native;
 use passthrough::Passthrough;
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
 use vyre_foundation::Report;
@@ -125,13 +124,14 @@ fn build(
     let specialized = admit(program, config)?;
     let given = config.specialization.clone();
     // Constants are gone from the program, so their values are gone from the config.
-    let plain = without_constants(config, &given)?;
-    Ok(match backend.compile_native(&specialized, &plain)? {
-        Some(native) => Arc::new(Native::new(&**backend, native, given)),
-        None => {
-            let key = PipelineKey::new(&**backend, program, config).to_hex();
-            Arc::new(Passthrough::new(Arc::clone(backend), specialized, plain.into_owned(), given, key))
-        }
+    without_constants(config, &given, |plain| {
+        Ok(match backend.compile_native(&specialized, plain)? {
+            Some(native) => Arc::new(Native::new(&**backend, native, given.clone())) as Arc<dyn CompiledPipeline>,
+            None => {
+                let key = PipelineKey::new(&**backend, program, config).to_hex();
+                Arc::new(Passthrough::new(Arc::clone(backend), specialized.clone(), plain.clone(), given.clone(), key))
+            }
+        })
     })
 }
 
@@ -178,14 +178,18 @@ fn admit(program: &Program, config: &DispatchConfig) -> Result<Program, BackendE
     Ok(specialized)
 }
 
-/// The config of a call without values for constants, which were put in when the pipeline was compiled with `compiled`. The call may
-/// repeat some of them.
-fn without_constants<'a>(call: &'a DispatchConfig, compiled: &SpecMap) -> Result<Cow<'a, DispatchConfig>, BackendError> {
+/// Calls `run` with the config of a call without values for constants, which were put in when the pipeline was compiled with
+/// `compiled`. The call may repeat some of them.
+fn without_constants<R>(
+    call: &DispatchConfig,
+    compiled: &SpecMap,
+    run: impl FnOnce(&DispatchConfig) -> Result<R, BackendError>,
+) -> Result<R, BackendError> {
     if call.specialization.is_empty() {
-        return Ok(Cow::Borrowed(call));
+        return run(call);
     }
     call.specialization.check_within(compiled)?;
-    Ok(Cow::Owned(DispatchConfig { specialization: SpecMap::new(), ..call.clone() }))
+    run(&DispatchConfig { specialization: SpecMap::new(), ..call.clone() })
 }
 
 fn hit(before: Option<PipelineCacheSnapshot>, after: Option<PipelineCacheSnapshot>) -> Option<bool> {

@@ -6,7 +6,6 @@ use crate::backend::{
 };
 use crate::observability::{self, Counters, total, total_borrowed};
 use crate::specialization::SpecMap;
-use std::borrow::Cow;
 use std::sync::Arc;
 
 pub(super) struct Native {
@@ -21,8 +20,12 @@ impl Native {
         Native { inner, specialization, counters: observability::of_backend(backend.id()) }
     }
 
-    fn config<'a>(&self, call: &'a DispatchConfig) -> Result<Cow<'a, DispatchConfig>, BackendError> {
-        without_constants(call, &self.specialization)
+    fn with<R>(
+        &self,
+        call: &DispatchConfig,
+        run: impl FnOnce(&DispatchConfig) -> Result<R, BackendError>,
+    ) -> Result<R, BackendError> {
+        without_constants(call, &self.specialization, run)
     }
 }
 
@@ -36,13 +39,11 @@ impl CompiledPipeline for Native {
     }
 
     fn dispatch(&self, inputs: &[Vec<u8>], config: &DispatchConfig) -> Result<Vec<Vec<u8>>, BackendError> {
-        let config = self.config(config)?;
-        self.counters.dispatch(&config, total(inputs), || self.inner.dispatch(inputs, &config))
+        self.with(config, |config| self.counters.dispatch(config, total(inputs), || self.inner.dispatch(inputs, config)))
     }
 
     fn dispatch_borrowed(&self, inputs: &[&[u8]], config: &DispatchConfig) -> Result<Vec<Vec<u8>>, BackendError> {
-        let config = self.config(config)?;
-        self.counters.dispatch(&config, total(inputs), || self.inner.dispatch_borrowed(inputs, &config))
+        self.with(config, |config| self.counters.dispatch(config, total(inputs), || self.inner.dispatch_borrowed(inputs, config)))
     }
 
     fn dispatch_borrowed_into(
@@ -51,14 +52,16 @@ impl CompiledPipeline for Native {
         config: &DispatchConfig,
         outputs: &mut OutputBuffers,
     ) -> Result<(), BackendError> {
-        let config = self.config(config)?;
-        self.counters
-            .dispatch_into(&config, total(inputs), outputs, |outputs| self.inner.dispatch_borrowed_into(inputs, &config, outputs))
+        self.with(config, |config| {
+            let run = |outputs: &mut OutputBuffers| self.inner.dispatch_borrowed_into(inputs, config, outputs);
+            self.counters.dispatch_into(config, total(inputs), outputs, run)
+        })
     }
 
     fn dispatch_borrowed_timed(&self, inputs: &[&[u8]], config: &DispatchConfig) -> Result<TimedDispatchResult, BackendError> {
-        let config = self.config(config)?;
-        self.counters.dispatch(&config, total(inputs), || self.inner.dispatch_borrowed_timed(inputs, &config))
+        self.with(config, |config| {
+            self.counters.dispatch(config, total(inputs), || self.inner.dispatch_borrowed_timed(inputs, config))
+        })
     }
 
     fn dispatch_borrowed_batched(
@@ -66,8 +69,9 @@ impl CompiledPipeline for Native {
         batches: &[&[&[u8]]],
         config: &DispatchConfig,
     ) -> Result<Vec<OutputBuffers>, BackendError> {
-        let config = self.config(config)?;
-        self.counters.dispatch_batch(&config, batches, || self.inner.dispatch_borrowed_batched(batches, &config))
+        self.with(config, |config| {
+            self.counters.dispatch_batch(config, batches, || self.inner.dispatch_borrowed_batched(batches, config))
+        })
     }
 
     fn dispatch_borrowed_batched_into(
@@ -76,15 +80,16 @@ impl CompiledPipeline for Native {
         config: &DispatchConfig,
         outputs: &mut Vec<OutputBuffers>,
     ) -> Result<(), BackendError> {
-        let config = self.config(config)?;
-        self.counters.dispatch_batch_into(&config, batches, outputs, |outputs| {
-            self.inner.dispatch_borrowed_batched_into(batches, &config, outputs)
+        self.with(config, |config| {
+            let run = |outputs: &mut Vec<OutputBuffers>| self.inner.dispatch_borrowed_batched_into(batches, config, outputs);
+            self.counters.dispatch_batch_into(config, batches, outputs, run)
         })
     }
 
     fn dispatch_persistent_handles(&self, inputs: &[Resource], config: &DispatchConfig) -> Result<OutputBuffers, BackendError> {
-        let config = self.config(config)?;
-        self.counters.dispatch(&config, total_borrowed(inputs), || self.inner.dispatch_persistent_handles(inputs, &config))
+        self.with(config, |config| {
+            self.counters.dispatch(config, total_borrowed(inputs), || self.inner.dispatch_persistent_handles(inputs, config))
+        })
     }
 
     fn dispatch_persistent_handles_into(
@@ -93,9 +98,9 @@ impl CompiledPipeline for Native {
         config: &DispatchConfig,
         outputs: &mut OutputBuffers,
     ) -> Result<(), BackendError> {
-        let config = self.config(config)?;
-        self.counters.dispatch_into(&config, total_borrowed(inputs), outputs, |outputs| {
-            self.inner.dispatch_persistent_handles_into(inputs, &config, outputs)
+        self.with(config, |config| {
+            let run = |outputs: &mut OutputBuffers| self.inner.dispatch_persistent_handles_into(inputs, config, outputs);
+            self.counters.dispatch_into(config, total_borrowed(inputs), outputs, run)
         })
     }
 }

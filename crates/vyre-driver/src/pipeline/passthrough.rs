@@ -7,7 +7,6 @@ use crate::backend::{
 };
 use crate::observability::{self, Counters, total, total_borrowed};
 use crate::specialization::SpecMap;
-use std::borrow::Cow;
 use std::sync::Arc;
 use vyre_foundation::ir::Program;
 
@@ -35,12 +34,13 @@ impl Passthrough {
         Passthrough { id: format!("{}:{key}", backend.id()), backend, program, config, specialization, counters }
     }
 
-    /// What holds for a call; see [`DispatchConfig::over`].
-    fn config<'a>(&'a self, call: &'a DispatchConfig) -> Result<Cow<'a, DispatchConfig>, BackendError> {
-        match without_constants(call, &self.specialization)? {
-            Cow::Borrowed(call) => call.over(&self.config),
-            Cow::Owned(call) => Ok(Cow::Owned(call.over(&self.config)?.into_owned())),
-        }
+    /// Calls `run` with what holds for a call; see [`DispatchConfig::over`].
+    fn with<R>(
+        &self,
+        call: &DispatchConfig,
+        run: impl FnOnce(&DispatchConfig) -> Result<R, BackendError>,
+    ) -> Result<R, BackendError> {
+        without_constants(call, &self.specialization, |call| run(&*call.over(&self.config)?))
     }
 }
 
@@ -54,13 +54,15 @@ impl CompiledPipeline for Passthrough {
     }
 
     fn dispatch(&self, inputs: &[Vec<u8>], config: &DispatchConfig) -> Result<Vec<Vec<u8>>, BackendError> {
-        let config = self.config(config)?;
-        self.counters.dispatch(&config, total(inputs), || self.backend.dispatch(&self.program, inputs, &config))
+        self.with(config, |config| {
+            self.counters.dispatch(config, total(inputs), || self.backend.dispatch(&self.program, inputs, config))
+        })
     }
 
     fn dispatch_borrowed(&self, inputs: &[&[u8]], config: &DispatchConfig) -> Result<Vec<Vec<u8>>, BackendError> {
-        let config = self.config(config)?;
-        self.counters.dispatch(&config, total(inputs), || self.backend.dispatch_borrowed(&self.program, inputs, &config))
+        self.with(config, |config| {
+            self.counters.dispatch(config, total(inputs), || self.backend.dispatch_borrowed(&self.program, inputs, config))
+        })
     }
 
     fn dispatch_borrowed_into(
@@ -69,15 +71,16 @@ impl CompiledPipeline for Passthrough {
         config: &DispatchConfig,
         outputs: &mut OutputBuffers,
     ) -> Result<(), BackendError> {
-        let config = self.config(config)?;
-        self.counters.dispatch_into(&config, total(inputs), outputs, |outputs| {
-            self.backend.dispatch_borrowed_into(&self.program, inputs, &config, outputs)
+        self.with(config, |config| {
+            let run = |outputs: &mut OutputBuffers| self.backend.dispatch_borrowed_into(&self.program, inputs, config, outputs);
+            self.counters.dispatch_into(config, total(inputs), outputs, run)
         })
     }
 
     fn dispatch_borrowed_timed(&self, inputs: &[&[u8]], config: &DispatchConfig) -> Result<TimedDispatchResult, BackendError> {
-        let config = self.config(config)?;
-        self.counters.dispatch(&config, total(inputs), || self.backend.dispatch_borrowed_timed(&self.program, inputs, &config))
+        self.with(config, |config| {
+            self.counters.dispatch(config, total(inputs), || self.backend.dispatch_borrowed_timed(&self.program, inputs, config))
+        })
     }
 
     fn dispatch_borrowed_batched(
@@ -101,9 +104,9 @@ impl CompiledPipeline for Passthrough {
     }
 
     fn dispatch_persistent_handles(&self, inputs: &[Resource], config: &DispatchConfig) -> Result<OutputBuffers, BackendError> {
-        let config = self.config(config)?;
-        let run = || self.backend.dispatch_resident_timed(&self.program, inputs, &config);
-        Ok(self.counters.dispatch(&config, total_borrowed(inputs), run)?.outputs)
+        let run = |config: &DispatchConfig| self.backend.dispatch_resident_timed(&self.program, inputs, config);
+        let result = self.with(config, |config| self.counters.dispatch(config, total_borrowed(inputs), || run(config)));
+        Ok(result?.outputs)
     }
 
     fn dispatch_persistent_handles_into(
