@@ -3,6 +3,7 @@
 //! `cargo run --release -p vyre-bench` runs the candidates in turn, round after round, and keeps each one's fastest round: whatever
 //! else the machine does meets all of them alike. Nothing here is asserted; the numbers are for people.
 
+mod driver;
 mod fuzz;
 mod kernels;
 
@@ -53,11 +54,12 @@ fn main() {
         return fuzz::worker();
     }
     // `vyre-bench NAME …` measures these alone.
-    let parts: [(&str, fn()); 5] = [
+    let parts: [(&str, fn()); 6] = [
         ("bulk", evaluators),
         ("checked", checked_against_plain),
         ("xor", xor_against_native),
         ("programs", programs),
+        ("driver", driver::figures),
         ("fuzz", fuzz::figures),
     ];
     for (name, part) in parts {

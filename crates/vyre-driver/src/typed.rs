@@ -184,7 +184,7 @@ impl<'a> Dispatch<'a> {
         if let Some(limit) = self.config.timeout.filter(Duration::is_zero) {
             return Err(BackendError::Timeout { limit });
         }
-        let config = DispatchConfig { specialization: Default::default(), ..self.config.clone() };
+        let config = self.config.without_specialization();
         let counters = observability::of_backend(backend.id());
         let bytes = counters.dispatch(&config, total(&inputs), || backend.dispatch_borrowed(&program, &inputs, &config))?;
         expect_outputs(backend, outputs.len(), bytes.len())?;

@@ -135,7 +135,7 @@ impl fmt::Display for SpecValue {
 /// the default does.
 pub fn specialize<'a>(program: &Program, values: impl IntoIterator<Item = (&'a str, &'a SpecValue)>) -> Result<Program, Report> {
     let parts = program.parts();
-    let mut given: BTreeMap<&str, &SpecValue> = BTreeMap::new();
+    let mut chosen: Vec<&SpecValue> = parts.consts.iter().map(|decl| &decl.default).collect();
     let mut mistakes = Vec::new();
     for (name, value) in values {
         let Some((n, decl)) = parts.consts.iter().enumerate().find(|(_, decl)| decl.name == name) else {
@@ -164,7 +164,7 @@ pub fn specialize<'a>(program: &Program, values: impl IntoIterator<Item = (&'a s
                 .found(new),
             );
         } else {
-            given.insert(name, value);
+            chosen[n] = value;
         }
     }
     if !mistakes.is_empty() {
@@ -173,8 +173,7 @@ pub fn specialize<'a>(program: &Program, values: impl IntoIterator<Item = (&'a s
     if parts.consts.is_empty() {
         return Ok(program.clone());
     }
-    let values: Vec<SpecValue> =
-        parts.consts.iter().map(|decl| given.get(decl.name.as_str()).map_or(&decl.default, |value| value)).cloned().collect();
+    let values: Vec<SpecValue> = chosen.into_iter().cloned().collect();
     Ok(program.specializations().get(values, |values| {
         let names = parts.consts.iter().map(|decl| decl.name.clone());
         substitute(program, &names.zip(values.iter().cloned()).collect())

@@ -49,6 +49,22 @@ impl DispatchConfig {
         }
     }
 
+    /// The same without values for constants, for a program in which they are replaced. Names are not copied only to be dropped.
+    pub(crate) fn without_specialization(&self) -> DispatchConfig {
+        DispatchConfig {
+            grid_override: self.grid_override,
+            workgroup_override: self.workgroup_override,
+            output_counts: self.output_counts.clone(),
+            max_output_bytes: self.max_output_bytes,
+            specialization: SpecMap::new(),
+            ulp_budget: self.ulp_budget,
+            timeout: self.timeout,
+            require_deterministic: self.require_deterministic,
+            profile: self.profile.clone(),
+            label: self.label.clone(),
+        }
+    }
+
     /// What holds for a call with this config of a pipeline that was compiled with `compiled`. Nothing is copied where one of them
     /// says nothing.
     ///

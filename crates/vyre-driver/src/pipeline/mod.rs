@@ -189,7 +189,7 @@ fn without_constants<R>(
         return run(call);
     }
     call.specialization.check_within(compiled)?;
-    run(&DispatchConfig { specialization: SpecMap::new(), ..call.clone() })
+    run(&call.without_specialization())
 }
 
 fn hit(before: Option<PipelineCacheSnapshot>, after: Option<PipelineCacheSnapshot>) -> Option<bool> {
