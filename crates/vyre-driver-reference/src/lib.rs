@@ -2,7 +2,7 @@
 //! gives the same bytes faster. Both are always there and need no device.
 //!
 //! This is also the example of how to write a backend; `docs/backends.md` walks through it. This file is a whole one that keeps
-//! nothing between dispatches; [`bulk`] is one that keeps pipelines and resident data.
+//! nothing between dispatches; `bulk/` is one that keeps pipelines and resident data.
 
 mod bulk;
 
