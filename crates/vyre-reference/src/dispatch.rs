@@ -10,17 +10,14 @@ use crate::invocation::{FuelExhausted, Status};
 use crate::meaning::Moment;
 use crate::observe::Observer;
 use crate::plain::Options;
+use crate::room::{check_state, fill_with_zeros};
 use crate::schedule::{Schedule, Turns};
 use crate::subgroup::Lane;
 use std::ops::Range;
+use vyre_foundation::Report;
 use vyre_foundation::ir::{Access, Place, Program};
 use vyre_foundation::kernel::{BufferId, Kernel, StmtKind};
 use vyre_foundation::launch::plan;
-use vyre_foundation::{Diagnostic, Report};
-use vyre_spec::ErrorCode;
-
-/// Bytes of state that a program with grid barriers may need for all its invocations.
-const MAX_STATE_BYTES: u64 = 1 << 30;
 
 /// Lengths and geometry, as the kernel sees them.
 pub(crate) struct Shape {
@@ -98,21 +95,10 @@ impl<'k> Prepared<'k> {
         }
         for (i, buffer) in kernel.buffers.iter().enumerate() {
             if buffer.access == Access::Output {
-                storage[i] = vec![0; launch.bytes[i] as usize];
+                fill_with_zeros(&mut storage[i], launch.bytes[i])?;
             }
         }
-        let invocations = launch.invocations();
-        let state = invocations.saturating_mul((kernel.vars.len() as u64 + 4) * size_of::<vyre_scalar::Value>() as u64);
-        if kernel.uses.grid_sync && state > MAX_STATE_BYTES {
-            return Err(Report::single(
-                Diagnostic::new(
-                    ErrorCode::E0708,
-                    format!("{invocations} invocations that wait for each other are too many for the interpreter"),
-                )
-                .expected(format!("at most {MAX_STATE_BYTES} bytes of state"))
-                .found(format!("{state} bytes")),
-            ));
-        }
+        check_state(kernel, launch.invocations())?;
         let shape = Shape { workgroup_size: launch.workgroup_size, grid: launch.grid, lengths: launch.lengths };
         Ok(Prepared { kernel, shape, storage, outputs: &interface.outputs })
     }

@@ -15,6 +15,7 @@ mod invocation;
 mod meaning;
 mod observe;
 mod plain;
+mod room;
 mod schedule;
 mod subgroup;
 

@@ -342,7 +342,7 @@ pub trait VyreBackend: private::Sealed + Send + Sync {
         Ok(())
     }
 
-    /// Gives the device back; later calls fail.
+    /// Gives the device back, if it holds one: then later calls fail.
     fn shutdown(&self) -> Result<(), BackendError> {
         Ok(())
     }

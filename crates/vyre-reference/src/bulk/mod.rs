@@ -15,6 +15,7 @@ mod pack;
 
 use crate::error::RunError;
 use crate::plain::Options;
+use crate::room::{check_state, fill_with_zeros};
 use block::{Block, FuelExhausted, Home};
 use column::{Stack, Val, is_wide};
 use pack::{Packing, packings};
@@ -213,9 +214,10 @@ impl Bulk {
             bytes.clear();
             match interface.inputs.iter().position(|input| input == i) {
                 Some(input) => bytes.extend_from_slice(inputs[input]),
-                None => bytes.resize(launch.bytes[*i] as usize, 0),
+                None => fill_with_zeros(bytes, launch.bytes[*i])?,
             }
         }
+        check_state(self.program.validated().expect("checked when it was made").kernel(), launch.invocations())?;
         let mut trap = None;
         let mut left = fuel;
         self.dispatch(launch, inputs, outputs, &mut left, &mut trap).map_err(|FuelExhausted| RunError::OutOfFuel { fuel })?;
