@@ -95,7 +95,8 @@ impl<'a> Dispatch<'a> {
         Dispatch { program, inputs: Vec::new(), outputs: Vec::new(), config: DispatchConfig::default() }
     }
 
-    /// The values of an input, of a type as wide as the buffer's elements.
+    /// The values of an input, of a type as wide as the buffer's elements. Integers may stand for the bits of anything, floats only
+    /// for floats.
     pub fn input<T: Pod>(mut self, name: &str, values: &[T]) -> Self {
         self.inputs.push((name.into(), pod_collect_to_vec(values), Some(Given::of::<T>())));
         self

@@ -8,6 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::time::Duration;
 use support::device::{bound_buffers, device, run};
+use vyre_driver::backend::registry::wrap_grid_sync_split;
 use vyre_driver::inject::{Fault, FaultPlan, FaultyBackend, Method};
 use vyre_driver::pipeline::PipelineCacheSnapshot;
 use vyre_driver::{BackendError, DispatchConfig, OutputBuffers, ResidentError, Resource, VyreBackend};
@@ -249,6 +250,88 @@ fn a_fault_at_every_call_of_every_program_is_a_structured_error_and_the_next_dis
     }
     for fault in Fault::ALL {
         assert!(fired.get(&fault).is_some_and(|count| *count > 100), "{fault:?} happened {:?} times", fired.get(&fault));
+    }
+}
+
+#[test]
+fn a_fault_at_every_call_between_grid_barriers_leaves_nothing_behind() {
+    let program = text::parse(
+        "phases",
+        "program phases {
+          workgroup 2
+          buffer x: read_write u32[4] @0
+          buffer out: output u32[4] @1
+          let old = x[gid.x]
+          x[gid.x] = 7
+          if old == 99 { trap(1) }
+          barrier.grid
+          x[gid.x] = x[3 - gid.x] + old
+          barrier.grid
+          out[gid.x] = old * 10 + x[gid.x]
+        }",
+    )
+    .unwrap();
+    let config = DispatchConfig::default();
+    let input: Vec<u8> = [1u32, 2, 3, 4].iter().flat_map(|word| word.to_le_bytes()).collect();
+    let case =
+        Case { name: "phases".into(), outputs: run(&program, &[&input], &config).unwrap(), inputs: vec![input], program, config };
+    // Each form gives the outputs; the last has everything on the device.
+    type Form = fn(&dyn VyreBackend, &Case) -> Result<(), BackendError>;
+    let forms: [(&str, Form); 4] = [
+        ("borrowed", |backend, case| {
+            backend.dispatch_borrowed(&case.program, &case.borrowed(), &case.config).map(|outputs| check(case, &outputs))
+        }),
+        ("into", |backend, case| {
+            into(case, |outputs| backend.dispatch_borrowed_into(&case.program, &case.borrowed(), &case.config, outputs))
+        }),
+        ("timed", |backend, case| {
+            backend
+                .dispatch_borrowed_timed(&case.program, &case.borrowed(), &case.config)
+                .map(|timed| check(case, &timed.outputs))
+        }),
+        ("mixed", |backend, case| {
+            let resources = [Resource::Borrowed(case.inputs[0].clone()), Resource::Borrowed(vec![0; 16])];
+            backend.dispatch_resident_timed(&case.program, &resources, &case.config).map(|timed| check(case, &timed.outputs))
+        }),
+    ];
+    for (name, form) in forms {
+        let clean = FaultyBackend::new(device(), FaultPlan::none());
+        form(&*wrap_grid_sync_split(Box::new(clean.clone())), &case).unwrap();
+        let methods = [
+            Method::DispatchBorrowed,
+            Method::DispatchBorrowedTimed,
+            Method::DispatchResidentTimed,
+            Method::AllocateResident,
+            Method::DownloadResidentRange,
+            Method::FreeResident,
+        ];
+        let calls: Vec<(Method, u64)> =
+            methods.iter().flat_map(|method| (0..clean.calls_of(*method)).map(move |n| (*method, n))).collect();
+        assert!(calls.len() >= 3 && calls.len() as u64 == clean.calls(), "{name} runs segments: {calls:?}");
+        for (method, n) in calls {
+            for fault in Fault::ALL {
+                let what = format!("{name}: {fault:?} at {method:?} {n}");
+                let faulty = FaultyBackend::new(device(), FaultPlan::none().at_call_of(method, n, fault));
+                let backend = wrap_grid_sync_split(Box::new(faulty.clone()));
+                let result = catch_unwind(AssertUnwindSafe(|| form(&*backend, &case)));
+                // That hidden memory cannot be given back is nothing that a caller can do something about: it is told only by a
+                // device that is lost and is needed again.
+                let given_back = method != Method::FreeResident;
+                match &result {
+                    Ok(Err(BackendError::DeviceLost { .. })) if fault == Fault::Hang && !given_back => {}
+                    Ok(Err(error)) => assert!(is_of(error, fault, &case.config), "{what}: {error:?}"),
+                    Err(_) => assert_eq!(fault, Fault::Panic, "{what}"),
+                    Ok(Ok(())) => assert!(faulty.fired().is_empty() || !given_back, "{what}: the error was lost"),
+                }
+                if faulty.device_lost() || given_back {
+                    assert_eq!(faulty.resident_usage().live_handles, 0, "{what}: hidden memory is left");
+                }
+                if faulty.device_lost() {
+                    backend.try_recover().unwrap();
+                }
+                assert_eq!(form(&*backend, &case), Ok(()), "{what}: afterwards");
+            }
+        }
     }
 }
 

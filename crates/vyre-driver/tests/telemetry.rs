@@ -394,16 +394,18 @@ fn threads_count_together_and_each_backend_has_one_set_of_counters() {
     for threads in [8, 100, 8] {
         let (counting, start) = (AtomicU64::new(0), Barrier::new(threads));
         std::thread::scope(|scope| {
-            for thread in 0..threads {
+            for _ in 0..threads {
                 let (made, counting, start) = (&made, &counting, &start);
                 scope.spawn(move || {
                     start.wait();
-                    for n in 0..600 {
-                        // Text in another place is the same id.
-                        let id: &'static str = if n == 0 { IDS[0].to_string().leak() } else { IDS[(n + thread) % IDS.len()] };
-                        of_backend(id).record(3, &[vec![0; 2], vec![]], 1);
-                        made.fetch_add(1, Ordering::Relaxed);
+                    // Text in another place is the same id.
+                    let ids = IDS.map(|id| -> &'static str { id.to_string().leak() });
+                    let outputs = [vec![0; 2], vec![]];
+                    // So often that threads meet: none may lose what another adds.
+                    for n in 0..60_000 {
+                        of_backend(ids[n / 5_000]).record(3, &outputs, 1);
                     }
+                    made.fetch_add(60_000, Ordering::Relaxed);
                     counting.fetch_add(1, Ordering::Relaxed);
                     // All are alive until all have counted.
                     while counting.load(Ordering::Relaxed) < threads as u64 {
