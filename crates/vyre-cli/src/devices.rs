@@ -27,35 +27,38 @@ pub fn devices(args: &Args) -> Result<(), Failure> {
         print(&format!("{}\n", json!({ "backends": listed })));
         return Ok(());
     }
-    let mut out = String::new();
+    let mut rows = vec![["id", "device", "workgroup", "grid, an axis", "buffer", "capabilities"].map(String::from)];
+    let mut closed = String::new();
     for registration in all {
-        let _ = writeln!(out, "{}: {}", registration.id, registration.about);
         match acquire(registration.id) {
-            Ok(backend) => {
-                let [x, y, z] = backend.max_workgroup_size();
-                let _ = writeln!(out, "  device        {} (version {})", backend.device_name(), backend.version());
-                let _ = writeln!(
-                    out,
-                    "  workgroup     at most {} invocations, {x} x {y} x {z}",
-                    backend.max_compute_invocations_per_workgroup()
-                );
-                let _ = writeln!(
-                    out,
-                    "  grid          at most {} workgroups an axis",
-                    backend.max_compute_workgroups_per_dimension()
-                );
-                let _ = writeln!(out, "  buffer        at most {} bytes", backend.max_storage_buffer_bytes());
-                let has: Vec<&str> =
-                    capabilities(&*backend).into_iter().filter(|(_, there)| *there).map(|(name, _)| name).collect();
-                let _ = writeln!(out, "  capabilities  {}", has.join(", "));
-            }
+            Ok(backend) => rows.push(row(&*backend)),
             Err(error) => {
-                let _ = writeln!(out, "  cannot be opened: {}", error.message());
+                let _ = writeln!(closed, "{} cannot be opened: {}", registration.id, error.message());
             }
         }
     }
-    print(&out);
+    let widths: [usize; 6] = std::array::from_fn(|n| rows.iter().map(|row| row[n].chars().count()).max().unwrap_or(0));
+    let mut out = String::new();
+    for row in &rows {
+        let cells: Vec<String> = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+        let _ = writeln!(out, "{}", cells.join("  ").trim_end());
+    }
+    print(&(out + &closed));
     Ok(())
+}
+
+/// What a backend has: limits are the most that it takes.
+fn row(backend: &dyn VyreBackend) -> [String; 6] {
+    let [x, y, z] = backend.max_workgroup_size();
+    let has: Vec<&str> = capabilities(backend).into_iter().filter(|(_, there)| *there).map(|(name, _)| name).collect();
+    [
+        backend.id().into(),
+        format!("{} {}", backend.device_name(), backend.version()),
+        format!("{} of {x} x {y} x {z}", backend.max_compute_invocations_per_workgroup()),
+        backend.max_compute_workgroups_per_dimension().to_string(),
+        format!("{} bytes", backend.max_storage_buffer_bytes()),
+        has.join(", "),
+    ]
 }
 
 fn capabilities(backend: &dyn VyreBackend) -> [(&'static str, bool); 10] {

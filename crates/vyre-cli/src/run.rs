@@ -163,7 +163,10 @@ fn on_backend(args: &Args, name: &str, launched: &Launched, inputs: &[&[u8]]) ->
             route.backend
         }
         name => {
-            let backend = acquire(name).map_err(|error| Failure::Usage(error.message()))?;
+            let backend = acquire(name).map_err(|error| match matches!(error, BackendError::UnknownBackend { .. }) {
+                true => Failure::Usage(error.message()),
+                false => failed(error).into(),
+            })?;
             if args.explain {
                 let reasons = vyre::route::misfits(&*backend, program, &config);
                 warn(&format!("{}\n", vyre::route::Tried { id: name.into(), reasons }));

@@ -18,9 +18,15 @@ fn devices_lists_what_can_run_programs() {
     let shown = vyre(&["devices"]);
     assert!(shown.status.success());
     let shown = text(&shown.stdout);
-    for word in ["bulk: ", "reference: ", "workgroup", "grid barriers"] {
-        assert!(shown.contains(word), "{word} in\n{shown}");
+    let lines: Vec<&str> = shown.lines().collect();
+    let [head, bulk, reference] = lines[..] else { panic!("a head and two rows in\n{shown}") };
+    for (heading, cell) in
+        [("id", "bulk"), ("device", "bulk 0"), ("workgroup", "1024 of 1024"), ("capabilities", "subgroups, f16")]
+    {
+        let column = head.find(heading).expect("there is such a column");
+        assert!(bulk[column..].starts_with(cell), "{cell} below {heading} in\n{shown}");
     }
+    assert!(reference.starts_with("reference ") && reference.ends_with("f64, grid barriers"), "{shown}");
     let listed: serde_json::Value = serde_json::from_slice(&vyre(&["devices", "--json"]).stdout).expect("it is JSON");
     assert_eq!(listed["backends"][0]["id"], "bulk");
     assert_eq!(listed["backends"][0]["capabilities"]["f64"], true);

@@ -6,7 +6,8 @@
 //! - [`grid_sync`]: programs with grid barriers as several dispatches.
 //! - [`resident`]: the handles of data that stays on a device.
 //! - [`inject`]: a backend that fails on demand.
-//! - [`observability`]: counters of dispatches.
+//! - [`observability`]: counters of dispatches, and spans.
+//! - [`json`]: errors of every layer for programs to read.
 //! - [`launch`]: a program's identity as devices take it.
 //! - [`route`](mod@route): which backend can run a program, and why others cannot.
 //! - [`Dispatch`]: one dispatch by the names of buffers, with typed values.
@@ -14,6 +15,7 @@
 pub mod backend;
 pub mod grid_sync;
 pub mod inject;
+pub mod json;
 pub mod launch;
 pub mod observability;
 pub mod pipeline;

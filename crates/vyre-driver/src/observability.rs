@@ -15,7 +15,7 @@
 //! of level debug. A dispatch that was only begun has left its span when its outputs are there.
 //!
 //! **Cost.** A few nanoseconds and never a lock: a thread adds to counters that no other thread writes, as long as there are not more
-//! than [`OWNED`] that count. A snapshot sums them; what is counted at the same moment may be in it or not.
+//! than 32 that count. A snapshot sums them; what is counted at the same moment may be in it or not.
 
 use crate::backend::{BackendError, DispatchConfig, OutputBuffers, PendingDispatch, Resource, TimedDispatchResult};
 use std::cell::Cell;

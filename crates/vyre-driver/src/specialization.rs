@@ -8,7 +8,6 @@ use std::collections::{BTreeMap, HashMap};
 use vyre_foundation::Report;
 use vyre_foundation::ir::{F32Bits, Program};
 use vyre_foundation::specialize;
-use vyre_spec::ErrorCode;
 
 pub use vyre_foundation::specialize::SpecValue;
 
@@ -82,13 +81,6 @@ impl SpecMap {
 
     /// The program with these values in the place of its constants; the result is what has to be valid.
     pub fn apply(&self, program: &Program) -> Result<Program, Report> {
-        // Names are judged before constants are gone: one that is also a variable's would be replaced in its place.
-        if !program.parts().consts.is_empty()
-            && let Err(report) = program.validated()
-            && report.codes().any(|code| code == ErrorCode::E0202)
-        {
-            return Err(report.clone());
-        }
         specialize(program, self.iter())
     }
 

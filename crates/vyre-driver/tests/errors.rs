@@ -82,6 +82,10 @@ fn every_error_has_a_code_a_message_and_its_remedy() {
             assert!(!diagnostic.message.is_empty() && !diagnostic.message.ends_with(['.', ' ']), "{:?}", diagnostic.message);
             let drawn = report.to_string();
             assert!(drawn.starts_with(&format!("error[{}]: ", code.name())), "{drawn}");
+            let json = vyre_driver::json::report(&report)["errors"][0].take();
+            assert_eq!((&json["code"], &json["severity"]), (&code.name().into(), &"error".into()), "{json}");
+            assert_eq!(json["message"], diagnostic.message.as_str());
+            assert_eq!(json["help"].as_str(), diagnostic.help.as_deref());
             // What the message says, the report says, each part where it belongs.
             if let Some(help) = &diagnostic.help {
                 assert!(!help.contains("Fix: "), "{help}");
@@ -93,6 +97,18 @@ fn every_error_has_a_code_a_message_and_its_remedy() {
         }
         assert_eq!(error.message(), error.to_string());
     }
+}
+
+#[test]
+fn json_has_the_place_in_the_text() {
+    let program = program("program p {\n  workgroup 1\n  buffer out: output u32[1] @0\n\n  out[0] = 1.5\n}");
+    let report = BackendError::from(program.validated().expect_err("it is refused").clone()).report(None);
+    let json = vyre_driver::json::report(&report)["errors"][0].take();
+    assert_eq!(
+        (&json["code"], &json["line"], &json["column"], &json["end_column"]),
+        (&"E0304".into(), &5.into(), &12.into(), &15.into()),
+        "{json}"
+    );
 }
 
 #[test]

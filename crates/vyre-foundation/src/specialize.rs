@@ -173,6 +173,13 @@ pub fn specialize<'a>(program: &Program, values: impl IntoIterator<Item = (&'a s
     if parts.consts.is_empty() {
         return Ok(program.clone());
     }
+    // Names are judged before constants are gone: one that is also a variable's would be replaced in its place. What else is wrong
+    // with the program may be so with the defaults only.
+    if let Err(report) = program.validated()
+        && report.codes().any(|code| code == ErrorCode::E0202)
+    {
+        return Err(report.clone());
+    }
     let values: Vec<SpecValue> = chosen.into_iter().cloned().collect();
     Ok(program.specializations().get(values, |values| {
         let names = parts.consts.iter().map(|decl| decl.name.clone());
@@ -279,5 +286,16 @@ mod tests {
             assert!(text.contains(&format!("out[{n}] = u32(1.0)")), "{text}");
         }
         assert!(first == with(1, -0.0) && !is_same(&first, &with(1, -0.0)), "only the latest are remembered");
+    }
+
+    #[test]
+    fn a_variable_that_has_the_name_of_a_constant_is_not_replaced_but_refused() {
+        let text =
+            "program p {\n  workgroup 1\n  const k: u32 = 3\n  buffer out: output u32[1] @0\n\n  let k = 7\n  out[0] = k\n}\n";
+        let program = crate::text::parse("p", text).unwrap_or_else(|report| panic!("{report}"));
+        for values in [vec![], vec![("k", &SpecValue::U32(5))]] {
+            let refused = specialize(&program, values).expect_err("the name is taken");
+            assert!(refused.codes().any(|code| code == ErrorCode::E0202), "{refused}");
+        }
     }
 }

@@ -35,7 +35,7 @@
 
 pub use vyre_driver::{
     BackendError, CompiledPipeline, Dispatch, DispatchConfig, OutputBuffers, PendingDispatch, ResidentError, Resource, Results,
-    TimedDispatchResult, VyreBackend, backend, grid_sync, observability, pipeline, route, specialization,
+    TimedDispatchResult, VyreBackend, backend, grid_sync, json, observability, pipeline, route, specialization,
 };
 // Linked for its registrations.
 use vyre_driver_reference as _;
