@@ -48,4 +48,17 @@ mod tests {
         assert!(fill_with_zeros(&mut buffer, u64::MAX).is_err_and(|report| report.codes().eq([ErrorCode::E0708])));
         assert!(fill_with_zeros(&mut buffer, 2).is_ok() && buffer == [0, 0]);
     }
+
+    #[test]
+    fn invocations_that_wait_for_each_other_are_bounded_in_both_evaluators() {
+        let text = "program p {\n  workgroup 64\n  buffer out: output u32[1] @0\n\n  let x = gid.x\n  barrier.grid\n  \
+                    atomic.add(out, 0, x)\n}\n";
+        let program = vyre_foundation::text::parse("p", text).unwrap_or_else(|report| panic!("{report}"));
+        let mut options = crate::Options { fuel: 1, ..crate::Options::default() };
+        options.launch.grid = Some([1 << 25, 1, 1]);
+        for result in [crate::run(&program, &[], &options), crate::bulk::run(&program, &[], &options)] {
+            let Err(crate::RunError::Rejected(report)) = result else { panic!("{result:?}") };
+            assert!(report.codes().eq([ErrorCode::E0708]), "{report}");
+        }
+    }
 }
