@@ -487,8 +487,10 @@ impl Drop for Hidden<'_> {
     fn drop(&mut self) {
         let resource = std::mem::replace(&mut self.resource, Resource::Borrowed(Vec::new()));
         if let Resource::Resident(_) = resource {
-            // Nobody can do anything about memory that cannot be given back.
-            let _ = self.backend.free_resident(resource);
+            // The dispatch has its result; memory that cannot be given back does not change it.
+            if let Err(error) = self.backend.free_resident(resource) {
+                tracing::warn!(backend = self.backend.id(), %error, "what crossed a grid barrier is not given back");
+            }
         }
     }
 }
