@@ -18,7 +18,7 @@
 //! such launches: those with one workgroup along every axis that the program's own indices do not involve;
 //! [`Determinism::holds_for`] checks that.
 
-use crate::ir::{Access, AtomicOp, Axis, BinaryOp, Builtin, Place};
+use crate::ir::{Access, AtomicOp, Axis, BinaryOp, Builtin, NodeId};
 use crate::kernel::{BufferId, ExprId, ExprKind, Kernel, Stmt, StmtKind, VarId, for_each_stmt};
 use std::fmt;
 
@@ -60,7 +60,7 @@ pub struct Reason {
     /// In words.
     pub message: String,
     /// The access that stands in the way.
-    pub place: Place,
+    pub place: NodeId,
 }
 
 impl fmt::Display for Determinism {
@@ -87,8 +87,8 @@ struct Own {
 
 pub(crate) fn of_kernel(kernel: &Kernel) -> Determinism {
     let analysis = Analysis { kernel, definitions: definitions(kernel) };
-    let mut touches: Vec<Vec<(Touch, Place)>> = kernel.buffers.iter().map(|_| Vec::new()).collect();
-    let mut touch = |buffer: BufferId, touch: Touch, place: Place| {
+    let mut touches: Vec<Vec<(Touch, NodeId)>> = kernel.buffers.iter().map(|_| Vec::new()).collect();
+    let mut touch = |buffer: BufferId, touch: Touch, place: NodeId| {
         if kernel.buffer(buffer).access.is_writable() {
             touches[buffer.index()].push((touch, place));
         }
@@ -160,9 +160,9 @@ fn definitions(kernel: &Kernel) -> Vec<Option<ExprId>> {
 
 impl Analysis<'_> {
     /// The axes along which the grid must be flat, or what stands in the way.
-    fn buffer(&self, id: BufferId, touches: &[(Touch, Place)]) -> Result<[bool; 3], Reason> {
+    fn buffer(&self, id: BufferId, touches: &[(Touch, NodeId)]) -> Result<[bool; 3], Reason> {
         let buffer = self.kernel.buffer(id);
-        let no = |place: Place, message: String| Err(Reason { message, place });
+        let no = |place: NodeId, message: String| Err(Reason { message, place });
         let written = touches.iter().any(|(touch, _)| match touch {
             Touch::Load(_) => false,
             Touch::Store(_) => true,
@@ -212,7 +212,7 @@ impl Analysis<'_> {
     }
 
     /// The axes an own index leaves out must have extent 1: in the workgroup now, in the grid at the launch.
-    fn flat_axes(&self, own: Own, access: Access, place: Place, name: &str) -> Result<[bool; 3], Reason> {
+    fn flat_axes(&self, own: Own, access: Access, place: NodeId, name: &str) -> Result<[bool; 3], Reason> {
         for axis in Axis::ALL {
             if !own.axes[axis as usize] && self.kernel.workgroup_size[axis as usize] != 1 {
                 let message = format!("the index into `{name}` is the same for invocations that differ along {}", axis.name());

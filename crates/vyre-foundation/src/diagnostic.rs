@@ -4,7 +4,7 @@
 //! program that was built by code has no text, so its [`Report`] brings the printed program along: every mistake can be drawn.
 //! Drawing is in [`crate::text`].
 
-use crate::ir::{Axis, Place, Program};
+use crate::ir::{Axis, NodeId, Program};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
@@ -60,13 +60,13 @@ pub enum Location {
     /// The n-th buffer, in the order of declaration.
     Buffer(u32, BufferPart),
     /// A statement or an expression.
-    Tree(Place),
+    Tree(NodeId),
     /// The word that says what a statement or an expression is: its operator, its function, the name it reads or declares.
-    Head(Place),
+    Head(NodeId),
     /// The variable that the result of an atomic or subgroup operation is put into.
-    Result(Place),
+    Result(NodeId),
     /// The op of an atomic or subgroup operation.
-    Operation(Place),
+    Operation(NodeId),
 }
 
 /// A change of the text that would mend the mistake.
@@ -179,23 +179,23 @@ pub struct Spans {
     /// Statements and expressions by place: whole and head.
     pub tree: Vec<(Span, Span)>,
     /// The variables that results of operations are put into, by the places of the operations, in order.
-    pub results: Vec<(Place, Span)>,
+    pub results: Vec<(NodeId, Span)>,
     /// The ops of atomic operations, by their places, in order; those of others are their heads.
-    pub operations: Vec<(Place, Span)>,
+    pub operations: Vec<(NodeId, Span)>,
 }
 
-/// Parts of a program that stand in for others: a mistake was reported there, and nothing more is said about it. Of an expression
-/// that stands in nothing is known, but those below it are as they were written.
+/// Parts of a program that are poisoned: a mistake was reported there, and nothing more is said about it. Of a poisoned expression
+/// nothing is known, but those below it are as they were written.
 #[derive(Debug, Default)]
-pub(crate) struct StandIns(BTreeSet<Location>);
+pub(crate) struct Poison(BTreeSet<Location>);
 
-impl StandIns {
+impl Poison {
     /// Notes a part.
     pub(crate) fn add(&mut self, location: Location) {
         self.0.insert(location);
     }
 
-    /// Whether this part stands in for another.
+    /// Whether a mistake was reported here.
     pub(crate) fn has(&self, location: Location) -> bool {
         self.0.contains(&location)
     }
@@ -225,8 +225,8 @@ impl Source {
             Location::Subgroup => Some(spans.subgroup),
             Location::Const(n) => spans.consts.get(n as usize).copied(),
             Location::Buffer(n, part) => spans.buffers.get(n as usize).map(|spans| spans[part as usize]),
-            Location::Tree(Place(n)) => spans.tree.get(n as usize).map(|spans| spans.0),
-            Location::Head(Place(n)) => spans.tree.get(n as usize).map(|spans| spans.1),
+            Location::Tree(NodeId(n)) => spans.tree.get(n as usize).map(|spans| spans.0),
+            Location::Head(NodeId(n)) => spans.tree.get(n as usize).map(|spans| spans.1),
             Location::Result(place) => {
                 spans.results.binary_search_by_key(&place, |(place, _)| *place).ok().map(|n| spans.results[n].1)
             }

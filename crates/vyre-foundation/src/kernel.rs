@@ -4,7 +4,7 @@
 //! out types and uniformity for itself. Only a valid program has one. Expressions live in one vector, operands before their users;
 //! statements are a tree whose depth is bounded by [`vyre_spec::limits::MAX_NESTING`].
 
-use crate::ir::{Access, AtomicOp, BinaryOp, Builtin, DataType, Name, Place, SubgroupOp, TernaryOp, UnaryOp};
+use crate::ir::{Access, AtomicOp, BinaryOp, Builtin, DataType, Name, NodeId, SubgroupOp, TernaryOp, UnaryOp};
 use vyre_spec::{FloatMode, Scalar, ValueType};
 
 macro_rules! handles {
@@ -87,7 +87,7 @@ pub struct TypedExpr {
     /// The type of its value.
     pub ty: ValueType,
     /// Where it stands in the program.
-    pub place: Place,
+    pub place: NodeId,
     /// Whether all invocations of a workgroup that are not retired get the same value.
     pub uniform: bool,
 }
@@ -145,7 +145,7 @@ pub struct Stmt {
     /// What it is.
     pub kind: StmtKind,
     /// Where it stands in the program.
-    pub place: Place,
+    pub place: NodeId,
 }
 
 /// What a statement is.

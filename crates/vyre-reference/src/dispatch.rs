@@ -7,15 +7,15 @@
 use crate::error::RunError;
 use crate::group::Group;
 use crate::invocation::{FuelExhausted, Status};
-use crate::meaning::Moment;
 use crate::observe::Observer;
 use crate::plain::Options;
 use crate::room::{check_state, fill_with_zeros};
 use crate::schedule::{Schedule, Turns};
+use crate::semantics::Moment;
 use crate::subgroup::Lane;
 use std::ops::Range;
 use vyre_foundation::Report;
-use vyre_foundation::ir::{Access, Place, Program};
+use vyre_foundation::ir::{Access, NodeId, Program};
 use vyre_foundation::kernel::{BufferId, Kernel, StmtKind};
 use vyre_foundation::launch::plan;
 
@@ -127,7 +127,7 @@ pub(crate) struct Dispatch<'a, 'k, O> {
     pub fuel: u64,
     pub observer: &'a mut O,
     /// The smallest invocation that trapped so far.
-    trap: Option<([u32; 3], u32, Place)>,
+    trap: Option<([u32; 3], u32, NodeId)>,
 }
 
 impl<'a, 'k, O: Observer> Dispatch<'a, 'k, O> {

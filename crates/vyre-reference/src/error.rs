@@ -1,7 +1,7 @@
 //! Why a dispatch gave no outputs.
 
 use std::fmt;
-use vyre_foundation::ir::{Place, Program};
+use vyre_foundation::ir::{NodeId, Program};
 use vyre_foundation::{Diagnostic, Location, Report};
 use vyre_spec::ErrorCode;
 
@@ -17,7 +17,7 @@ pub enum RunError {
         /// The smallest invocation that trapped: its `gid`. Invocations are ordered by z, then y, then x.
         invocation: [u32; 3],
         /// The statement.
-        place: Place,
+        place: NodeId,
     },
     /// The dispatch took more steps than it was given.
     OutOfFuel {

@@ -5,9 +5,9 @@
 
 use crate::dispatch::Prepared;
 use crate::error::RunError;
-use crate::meaning::{Meaning, Moment};
-use crate::observe::{Access, AtomicAccess, How, Observer};
+use crate::observe::{Access, AccessKind, AtomicAccess, Observer};
 use crate::plain::Options;
+use crate::semantics::{Moment, Semantics};
 use crate::subgroup::{self, Lane};
 use vyre_foundation::ir::{
     AtomicOp, Axis, BinaryOp, Builtin, DataType, FloatMode, Program, Scalar, SubgroupOp, TernaryOp, UnaryOp,
@@ -147,7 +147,7 @@ fn further(ty: Scalar, a: u64) -> u64 {
     if a & exponent == exponent { a } else { a + 1 }
 }
 
-impl Meaning for Faulty {
+impl Semantics for Faulty {
     fn unary(&self, op: UnaryOp, ty: Scalar, mode: FloatMode, a: u64) -> u64 {
         let right = vyre_scalar::unary(op, ty, mode, a);
         if self.is(Fault::ClzZero) && op == UnaryOp::Clz && a == 0 {
@@ -366,5 +366,5 @@ impl Observer for Faulty {
     fn load(&mut self, _: Access) {}
     fn store(&mut self, _: Access, _: impl FnOnce() -> bool) {}
     fn atomic(&mut self, _: Access, _: AtomicAccess) {}
-    fn out_of_bounds(&mut self, _: Access, _: How) {}
+    fn out_of_bounds(&mut self, _: Access, _: AccessKind) {}
 }

@@ -1,8 +1,8 @@
 //! One invocation: its variables, where it stands in the program, and how it takes steps.
 
 use crate::dispatch::{Memory, Shape};
-use crate::observe::{self, Access, AtomicAccess, How, Observer};
-use vyre_foundation::ir::{Axis, Builtin, Place};
+use crate::observe::{self, Access, AccessKind, AtomicAccess, Observer};
+use vyre_foundation::ir::{Axis, Builtin, NodeId};
 use vyre_foundation::kernel::{BufferId, ExprId, ExprKind, Kernel, Stmt, StmtKind, VarId};
 use vyre_scalar::Value;
 use vyre_spec::ValueType;
@@ -25,7 +25,7 @@ pub(crate) enum Status {
     /// It waits at a barrier of the grid.
     AtGridSync,
     /// It waits at a subgroup operation, whose place in the program is given.
-    AtSubgroup(Place),
+    AtSubgroup(NodeId),
     /// It will not take another step.
     Retired,
 }
@@ -38,7 +38,7 @@ pub(crate) struct Invocation<'k> {
     pub vars: Vec<Value>,
     pub status: Status,
     /// What it trapped with, and where.
-    pub trap: Option<(u32, Place)>,
+    pub trap: Option<(u32, NodeId)>,
     frames: Vec<Frame<'k>>,
 }
 
@@ -116,7 +116,7 @@ impl<'k> Invocation<'k> {
                     observer.store(access, || held() == value);
                     observer.store_bytes(element, kernel.floats, memory.bytes_mut(*buffer), index, value);
                 } else {
-                    observer.out_of_bounds(access, How::Store);
+                    observer.out_of_bounds(access, AccessKind::Store);
                 }
             }
             StmtKind::Atomic { result, op, buffer, index, operands } => {
@@ -297,11 +297,11 @@ impl<O: Observer> Eval<'_, '_, '_, O> {
         }
     }
 
-    fn load(&mut self, place: Place, buffer: BufferId, index: ExprId) -> Value {
+    fn load(&mut self, place: NodeId, buffer: BufferId, index: ExprId) -> Value {
         let index = self.scalar(index) as u32;
         let access = Access { place, buffer, element: index };
         let Some(index) = self.observer.element(index, self.shape.lengths[buffer.index()]) else {
-            self.observer.out_of_bounds(access, How::Load);
+            self.observer.out_of_bounds(access, AccessKind::Load);
             return Value::default();
         };
         self.observer.load(access);

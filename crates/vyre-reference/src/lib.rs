@@ -12,11 +12,11 @@ pub mod faults;
 mod group;
 mod interleave;
 mod invocation;
-mod meaning;
 mod observe;
 mod plain;
 mod room;
 mod schedule;
+mod semantics;
 mod subgroup;
 
 pub use error::RunError;

@@ -1,14 +1,14 @@
 //! Watching what invocations do to memory, without the plain interpreter paying for it.
 
-use crate::meaning::Meaning;
-use vyre_foundation::ir::{AtomicOp, Place};
+use crate::semantics::Semantics;
+use vyre_foundation::ir::{AtomicOp, NodeId};
 use vyre_foundation::kernel::{BufferId, VarId};
 
 /// One access to one element.
 #[derive(Clone, Copy)]
 pub(crate) struct Access {
     /// The load expression, or the statement.
-    pub place: Place,
+    pub place: NodeId,
     pub buffer: BufferId,
     pub element: u32,
 }
@@ -24,7 +24,7 @@ pub(crate) struct AtomicAccess {
 
 /// What an access does to its element.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum How {
+pub enum AccessKind {
     /// A load.
     Load,
     /// A store.
@@ -39,7 +39,7 @@ pub enum How {
 ///
 /// Workgroups that are alive at the same time have different slots; a slot is used again for another workgroup. Implementations
 /// that do nothing cost nothing.
-pub(crate) trait Observer: Meaning {
+pub(crate) trait Observer: Semantics {
     /// A workgroup begins, or goes on after a grid barrier: its memory is zero.
     fn group_starts(&mut self, slot: usize);
     /// All invocations of the workgroup go on together.
@@ -55,13 +55,13 @@ pub(crate) trait Observer: Meaning {
     /// An atomic.
     fn atomic(&mut self, access: Access, atomic: AtomicAccess);
     /// An access past the end of the buffer, which does nothing.
-    fn out_of_bounds(&mut self, access: Access, how: How);
+    fn out_of_bounds(&mut self, access: Access, how: AccessKind);
 }
 
 /// Nobody watches.
 pub(crate) struct Unobserved;
 
-impl Meaning for Unobserved {}
+impl Semantics for Unobserved {}
 
 impl Observer for Unobserved {
     #[inline(always)]
@@ -79,11 +79,11 @@ impl Observer for Unobserved {
     #[inline(always)]
     fn atomic(&mut self, _: Access, _: AtomicAccess) {}
     #[inline(always)]
-    fn out_of_bounds(&mut self, _: Access, _: How) {}
+    fn out_of_bounds(&mut self, _: Access, _: AccessKind) {}
 }
 
 /// What an atomic op does to its element. One that may leave it as it is, such as a compare-exchange, counts as changing it: devices
 /// lock the element, or write the old value back.
-pub(crate) fn how(op: AtomicOp) -> How {
-    if op == AtomicOp::Load { How::AtomicLoad } else { How::Atomic }
+pub(crate) fn how(op: AtomicOp) -> AccessKind {
+    if op == AtomicOp::Load { AccessKind::AtomicLoad } else { AccessKind::Atomic }
 }

@@ -10,7 +10,7 @@ use crate::reduce::tree::{declared, rewrite};
 use std::collections::BTreeMap;
 use std::fmt;
 use vyre_foundation::ir::{
-    Axis, BinaryOp, Body, Builtin, Expr, Item, Literal, Name, Node, Place, Program, Scalar, TernaryOp, UnaryOp, ValueType,
+    Axis, BinaryOp, Body, Builtin, Expr, Item, Literal, Name, Node, NodeId, Program, Scalar, TernaryOp, UnaryOp, ValueType,
 };
 use vyre_foundation::specialize;
 use vyre_worker::{Case, Failure, Outputs, Subject};
@@ -75,19 +75,19 @@ pub fn rewritten(program: &Program, rewrites: &[Rewrite]) -> Program {
 
 fn one(program: &Program, Rewrite { kind, place }: Rewrite, number: usize) -> Option<Program> {
     let kernel = program.validated().ok()?.kernel();
-    let types: BTreeMap<Place, ValueType> = kernel.exprs.iter().map(|expr| (expr.place, expr.ty)).collect();
+    let types: BTreeMap<NodeId, ValueType> = kernel.exprs.iter().map(|expr| (expr.place, expr.ty)).collect();
     let fresh = |what: &str| Name::from(format!("{what} {number}"));
     // Where it can be made.
-    let change_expr = |place: Place, expr: &Expr| otherwise(kind, expr, *types.get(&place)?, program);
+    let change_expr = |place: NodeId, expr: &Expr| otherwise(kind, expr, *types.get(&place)?, program);
     let change_node = |node: &Node| otherwise_statement(kind, node, &fresh);
-    let mut places: Vec<Place> = Vec::new();
+    let mut places: Vec<NodeId> = Vec::new();
     for ((item, _), n) in program.walk().zip(0..) {
         let fits = match item {
-            Item::Expr(expr) => change_expr(Place(n), expr).is_some(),
+            Item::Expr(expr) => change_expr(NodeId(n), expr).is_some(),
             // The root region stays the root.
             Item::Node(node) => (n > 0 || !program.is_wrapped()) && change_node(node).is_some(),
         };
-        places.extend(fits.then_some(Place(n)));
+        places.extend(fits.then_some(NodeId(n)));
     }
     let chosen = *places.get(place as usize % places.len().max(1))?;
     Some(program.clone().edit(|parts| {

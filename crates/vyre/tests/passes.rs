@@ -9,7 +9,7 @@ mod generate;
 mod launch;
 
 use generate::Generator;
-use vyre::ir::{Expr, Item, Node, Place, Program, Walk};
+use vyre::ir::{Expr, Item, Node, NodeId, Program, Walk};
 use vyre::passes::{InBounds, PASSES, in_bounds, optimize};
 use vyre::reference::{Options, RunError, Schedule, run};
 
@@ -76,10 +76,10 @@ fn with_traps(program: &Program, facts: &InBounds, proven: bool) -> Program {
     fn trap_unless_below(buffer: &vyre::ir::Name, index: &Expr) -> Node {
         Node::if_then(Expr::ge(index.clone(), Expr::buf_len(buffer)), vec![Node::trap(OUT_OF_BOUNDS)])
     }
-    fn body(nodes: &[Node], next: &mut u32, wanted: &dyn Fn(Place) -> bool) -> Vec<Node> {
+    fn body(nodes: &[Node], next: &mut u32, wanted: &dyn Fn(NodeId) -> bool) -> Vec<Node> {
         let mut out = Vec::new();
         for node in nodes {
-            let place = Place(*next);
+            let place = NodeId(*next);
             *next += 1;
             if let Node::Store { buffer, index, .. } | Node::Atomic { buffer, index, .. } = node
                 && wanted(place)
@@ -89,7 +89,7 @@ fn with_traps(program: &Program, facts: &InBounds, proven: bool) -> Program {
             for expr in node.exprs() {
                 for (item, _) in Walk::expr(expr) {
                     if let Item::Expr(Expr::Load { buffer, index }) = item
-                        && wanted(Place(*next))
+                        && wanted(NodeId(*next))
                     {
                         out.push(trap_unless_below(buffer, index));
                     }

@@ -10,7 +10,7 @@
 //! The tree is plain data, as deep as its builder made it. Dropping, cloning, comparing and encoding it do not recurse; everything
 //! else works on validated programs, whose nesting is bounded.
 //!
-//! Facts about parts of a program (source spans, diagnostics) are kept beside it, by [`Place`]: the number of the statement or
+//! Facts about parts of a program (source spans, diagnostics) are kept beside it, by [`NodeId`]: the number of the statement or
 //! expression in a walk in source order (see [`Program::walk`]).
 
 mod buffer;
@@ -27,7 +27,7 @@ pub use literal::{F32Bits, F64Bits, Literal};
 pub use name::Name;
 pub use node::{Body, Node};
 pub use program::{ConstDecl, Fingerprint, Parts, Program};
-pub use tree::{Item, Place, Walk};
+pub use tree::{Item, NodeId, Walk};
 
 pub use crate::specialize::SpecValue;
 pub use vyre_spec::{

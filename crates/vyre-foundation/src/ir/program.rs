@@ -184,7 +184,7 @@ impl Program {
         self.0.source.as_ref()
     }
 
-    /// All statements and expressions in source order; the n-th is at `Place(n)`.
+    /// All statements and expressions in source order; the n-th is at `NodeId(n)`.
     #[must_use]
     pub fn walk(&self) -> Walk<'_> {
         Walk::body(&self.0.parts.body)

@@ -6,7 +6,7 @@ use crate::wire;
 
 /// Where in a program something is: the number of a statement or expression in the walk of [`Walk`], from 0.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Place(pub u32);
+pub struct NodeId(pub u32);
 
 /// One stop of a walk.
 #[derive(Clone, Copy)]

@@ -29,7 +29,7 @@
 
 use super::number::{Loads, Number, Numbers};
 use crate::diagnostic::Location;
-use crate::ir::{BinaryOp, Builtin, Place, Program, Scalar, TernaryOp, UnaryOp, ValueType};
+use crate::ir::{BinaryOp, Builtin, NodeId, Program, Scalar, TernaryOp, UnaryOp, ValueType};
 use crate::kernel::{BufferId, ExprId, ExprKind, Kernel, Stmt, StmtKind};
 use crate::validate::Validated;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -39,7 +39,7 @@ use std::sync::Arc;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Access {
     /// The load expression, or the store or atomic statement. Its index is the next place.
-    pub place: Place,
+    pub place: NodeId,
     /// What is accessed.
     pub buffer: BufferId,
     /// Whether its index is below the buffer's length whenever it is reached.
@@ -55,7 +55,7 @@ pub struct InBounds {
 impl InBounds {
     /// Whether the access at this place (of a load expression, a store or an atomic) is proven to be in bounds.
     #[must_use]
-    pub fn is_proven(&self, place: Place) -> bool {
+    pub fn is_proven(&self, place: NodeId) -> bool {
         self.accesses.binary_search_by_key(&place, |access| access.place).is_ok_and(|n| self.accesses[n].proven)
     }
 
@@ -71,7 +71,7 @@ impl InBounds {
     pub fn spelled(&self, program: &Program) -> Vec<(String, bool)> {
         let source = program.source().cloned().unwrap_or_else(|| Arc::new(crate::text::print(program)));
         let spelled = |access: &Access| {
-            let span = source.span(Location::Tree(Place(access.place.0 + 1)));
+            let span = source.span(Location::Tree(NodeId(access.place.0 + 1)));
             let index = source.text.get(span.start as usize..span.end as usize).unwrap_or("…");
             let index = index.split_whitespace().collect::<Vec<_>>().join(" ");
             let name = program.buffers().get(access.buffer.index()).map_or_else(String::new, |decl| decl.name.to_string());
@@ -402,7 +402,7 @@ impl<'a> Analysis<'a> {
         }
     }
 
-    fn access(&mut self, place: Place, buffer: BufferId, index: ExprId) {
+    fn access(&mut self, place: NodeId, buffer: BufferId, index: ExprId) {
         let index = self.range(index);
         let proven = index.below.contains(&buffer) || self.kernel.buffer(buffer).count.is_some_and(|count| index.high < count);
         self.accesses.push(Access { place, buffer, proven });

@@ -22,7 +22,7 @@
 
 use super::number::{Loads, Number, Numbers};
 use super::{Fresh, Places, assigned, rewrite};
-use crate::ir::{Expr, Name, Node, Place, Program};
+use crate::ir::{Expr, Name, Node, NodeId, Program};
 use crate::kernel::{ExprId, ExprKind, Kernel, Stmt, StmtKind, TypedExpr};
 use std::collections::{HashMap, HashSet};
 
@@ -78,7 +78,7 @@ enum Holder {
     /// This variable holds it.
     Variable(Name),
     /// It is computed at this place, and could be given a name there.
-    Occurrence(Place),
+    Occurrence(NodeId),
 }
 
 #[derive(Clone)]
@@ -97,9 +97,9 @@ struct Search<'a> {
     /// What `available` had before each change.
     log: Vec<(Number, Option<Available>)>,
     /// By place of an expression: what takes its place.
-    replaced: HashMap<Place, Holder>,
+    replaced: HashMap<NodeId, Holder>,
     /// Places of expressions that get a name.
-    named: HashSet<Place>,
+    named: HashSet<NodeId>,
 }
 
 impl Search<'_> {
@@ -191,10 +191,10 @@ fn is_worth_it(kernel: &Kernel, expr: &TypedExpr) -> bool {
 }
 
 struct Change {
-    replaced: HashMap<Place, Holder>,
-    named: HashSet<Place>,
+    replaced: HashMap<NodeId, Holder>,
+    named: HashSet<NodeId>,
     /// The names given so far, by place.
-    names: HashMap<Place, Name>,
+    names: HashMap<NodeId, Name>,
     fresh: Fresh,
     /// What goes before the current statement.
     lets: Vec<Node>,

@@ -19,7 +19,7 @@
 //! always assigned before it is read stays, because the `let` is its declaration.
 
 use super::{Places, rewrite};
-use crate::ir::{AtomicOp, Node, Place, Program};
+use crate::ir::{AtomicOp, Node, NodeId, Program};
 use crate::kernel::{ExprId, ExprKind, Kernel, Stmt, StmtKind, VarId};
 use std::collections::HashSet;
 use vyre_spec::Effect;
@@ -47,7 +47,7 @@ pub(super) fn dead(program: &Program) -> Program {
 }
 
 /// The statements that stay.
-fn keep(nodes: &[Node], places: &mut Places, gone: &HashSet<Place>, no_result: &HashSet<Place>) -> Vec<Node> {
+fn keep(nodes: &[Node], places: &mut Places, gone: &HashSet<NodeId>, no_result: &HashSet<NodeId>) -> Vec<Node> {
     let mut out = Vec::with_capacity(nodes.len());
     for node in nodes {
         let place = places.enter();
@@ -108,9 +108,9 @@ struct LoopExits {
 struct Search<'a> {
     kernel: &'a Kernel,
     /// Places of statements that go.
-    gone: HashSet<Place>,
+    gone: HashSet<NodeId>,
     /// Places of atomics whose result goes.
-    no_result: HashSet<Place>,
+    no_result: HashSet<NodeId>,
     /// By variable.
     useful: Vec<bool>,
     /// By variable: whether a statement that stays, behind the current one, reads or assigns it.

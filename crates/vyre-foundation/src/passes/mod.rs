@@ -35,7 +35,7 @@ mod dead;
 mod fold;
 mod number;
 
-use crate::ir::{Body, Expr, Name, Node, Parts, Place, Program, Walk};
+use crate::ir::{Body, Expr, Name, Node, NodeId, Parts, Program, Walk};
 use crate::kernel::{ExprId, Kernel, Stmt, StmtKind, TypedExpr, VarId, for_each_stmt};
 use std::collections::HashSet;
 
@@ -154,8 +154,8 @@ struct Places(u32);
 
 impl Places {
     /// The place of the statement or expression that is entered now.
-    fn enter(&mut self) -> Place {
-        let place = Place(self.0);
+    fn enter(&mut self) -> NodeId {
+        let place = NodeId(self.0);
         self.0 += 1;
         place
     }
@@ -190,11 +190,11 @@ impl<'a> ByPlace<'a> {
         by_place
     }
 
-    fn expr(&self, place: Place) -> Option<&'a TypedExpr> {
+    fn expr(&self, place: NodeId) -> Option<&'a TypedExpr> {
         self.exprs.get(place.0 as usize).copied().flatten().map(|id| self.kernel.expr(id))
     }
 
-    fn var(&self, place: Place) -> Option<VarId> {
+    fn var(&self, place: NodeId) -> Option<VarId> {
         self.vars.get(place.0 as usize).copied().flatten()
     }
 }

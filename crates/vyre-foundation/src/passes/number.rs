@@ -19,7 +19,7 @@
 //! being no data race. With it equality is about registers only and holds even for programs that race: what a proof of memory
 //! safety needs.
 
-use crate::ir::{BinaryOp, Builtin, OpId, Place, Scalar, TernaryOp, UnaryOp, ValueType};
+use crate::ir::{BinaryOp, Builtin, NodeId, OpId, Scalar, TernaryOp, UnaryOp, ValueType};
 use crate::kernel::{BufferId, ExprId, ExprKind, Kernel, Stmt, StmtKind, VarId, for_each_stmt};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use vyre_spec::Effect;
@@ -40,7 +40,7 @@ pub(super) enum Loads {
 /// The numbers of a kernel.
 pub(super) struct Numbers {
     exprs: Vec<Number>,
-    given: HashMap<Place, Number>,
+    given: HashMap<NodeId, Number>,
 }
 
 impl Numbers {
@@ -67,7 +67,7 @@ impl Numbers {
     }
 
     /// The number that the variable gets which the statement at `place` sets.
-    pub(super) fn given(&self, place: Place) -> Option<Number> {
+    pub(super) fn given(&self, place: NodeId) -> Option<Number> {
         self.given.get(&place).copied()
     }
 }
@@ -94,7 +94,7 @@ struct Walk<'a> {
     loads: Loads,
     assigned: Vec<bool>,
     exprs: Vec<Number>,
-    given: HashMap<Place, Number>,
+    given: HashMap<NodeId, Number>,
     table: HashMap<Key, Number>,
     next: u32,
     /// The number of every variable, then the version of every buffer.

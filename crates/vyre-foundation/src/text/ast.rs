@@ -2,7 +2,7 @@
 //!
 //! Declarations have their final form already. Statements and expressions mirror the IR; parentheses leave a trace in the spans only.
 
-use crate::diagnostic::{Span, StandIns};
+use crate::diagnostic::{Poison, Span};
 use crate::ir::{BufferDecl, ConstDecl, FloatMode, Literal, Name, Size};
 use crate::memory_model::MemoryOrdering;
 use vyre_spec::{AtomicOp, BinaryOp, Builtin, Scalar, SubgroupOp, TernaryOp, UnaryOp};
@@ -31,7 +31,7 @@ pub(super) struct Header {
     /// Each with its spans as [`crate::diagnostic::Spans::buffers`] has them.
     pub(super) buffers: Vec<(BufferDecl, [Span; 5])>,
     /// Which parts of them mistakes hide.
-    pub(super) stand_ins: StandIns,
+    pub(super) poison: Poison,
 }
 
 /// A statement.

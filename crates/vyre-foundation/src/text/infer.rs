@@ -9,8 +9,8 @@
 //! that were written without suffix; the printer asks, as if none of the `u32` literals had one, which of them can go without. The
 //! two agree: a suffix that the printer does write can only turn other types into `u32`, and only where it wrote suffixes anyway.
 
-use crate::diagnostic::{BufferPart, Location, StandIns};
-use crate::ir::{ConstDecl, Element, Expr, Literal, Name, Node, Parts, Place, SpecValue};
+use crate::diagnostic::{BufferPart, Location, Poison};
+use crate::ir::{ConstDecl, Element, Expr, Literal, Name, Node, NodeId, Parts, SpecValue};
 use std::collections::HashMap;
 use vyre_spec::{OpInfo, Operand, ResultRule, Scalar, ValueType};
 
@@ -98,7 +98,7 @@ impl Type {
 
 /// The contexts of all literals that `is_open` says are open (by number of the walk and value), in the order of the walk. The
 /// program must not nest deeper than the limit.
-pub(super) fn contexts(parts: &Parts, is_open: impl Fn(u32, Literal) -> bool, stand_ins: &StandIns) -> Vec<Context> {
+pub(super) fn contexts(parts: &Parts, is_open: impl Fn(u32, Literal) -> bool, poison: &Poison) -> Vec<Context> {
     let mut types = HashMap::new();
     for decl in &parts.consts {
         types.insert(decl.name.clone(), decl.default.literal().map_or(Type::Unknown, |literal| Type::scalar(literal.scalar())));
@@ -108,17 +108,17 @@ pub(super) fn contexts(parts: &Parts, is_open: impl Fn(u32, Literal) -> bool, st
             Element::Type(data_type) => Some(data_type),
             Element::Const(name) => match parts.consts.iter().enumerate().find(|(_, decl)| decl.name == *name) {
                 Some((n, ConstDecl { default: SpecValue::DType(data_type), .. })) => {
-                    Some(data_type).filter(|_| !stand_ins.has(Location::Const(n as u32)))
+                    Some(data_type).filter(|_| !poison.has(Location::Const(n as u32)))
                 }
                 Some(_) | None => None,
             },
         };
-        let element = element.filter(|_| !stand_ins.has(Location::Buffer(n as u32, BufferPart::Element)));
+        let element = element.filter(|_| !poison.has(Location::Buffer(n as u32, BufferPart::Element)));
         (&buffer.name, element.and_then(|element| element.value_type()).map_or(Type::Unknown, Type::Known))
     });
     let mut inference = Inference {
         is_open,
-        stand_ins,
+        poison,
         types,
         buffers: elements.collect(),
         undo: Vec::new(),
@@ -132,7 +132,7 @@ pub(super) fn contexts(parts: &Parts, is_open: impl Fn(u32, Literal) -> bool, st
 
 struct Inference<'a, F> {
     is_open: F,
-    stand_ins: &'a StandIns,
+    poison: &'a Poison,
     /// Of the variables and constants that can be seen.
     types: HashMap<Name, Type>,
     buffers: HashMap<&'a Name, Type>,
@@ -282,7 +282,7 @@ impl<'a, F: Fn(u32, Literal) -> bool> Inference<'a, F> {
     }
 
     fn stands_in(&self, place: u32) -> bool {
-        self.stand_ins.has(Location::Tree(Place(place)))
+        self.poison.has(Location::Tree(NodeId(place)))
     }
 
     /// The rows of the children of the expression at `row`, whose rows are complete.

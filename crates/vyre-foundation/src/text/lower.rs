@@ -4,15 +4,15 @@ use super::ast;
 use super::ast::{ExprKind, OpenInt, StmtKind};
 use super::declarations::{does_not_fit, with_conversion, with_suffix};
 use super::infer::{self, Context};
-use crate::diagnostic::{Diagnostic, Location, Span, Spans, StandIns};
-use crate::ir::{Body, Child, Expr, Literal, Node, Parts, Place, Size};
+use crate::diagnostic::{Diagnostic, Location, Poison, Span, Spans};
+use crate::ir::{Body, Child, Expr, Literal, Node, NodeId, Parts, Size};
 
 /// The IR of a text.
 pub(super) struct Lowered {
     pub(super) parts: Parts,
     pub(super) spans: Spans,
     /// Where mistakes were reported, here or by the parser.
-    pub(super) stand_ins: StandIns,
+    pub(super) poison: Poison,
     /// Those that were found here: integers that the types their contexts fix do not hold.
     pub(super) mistakes: Vec<Diagnostic>,
 }
@@ -20,7 +20,7 @@ pub(super) struct Lowered {
 /// The IR of a program that was read in full.
 pub(super) fn lower(program: ast::Program, text: &str) -> Lowered {
     let header = program.header;
-    let mut lowering = Lowering { spans: Spans::default(), open: Vec::new(), stand_ins: header.stand_ins };
+    let mut lowering = Lowering { spans: Spans::default(), open: Vec::new(), poison: header.poison };
     let one = || ([Size::Lit(1), Size::Lit(1), Size::Lit(1)], program.name_span, [program.name_span; 3]);
     let (workgroup, workgroup_span, workgroup_axes) = header.workgroup.unwrap_or_else(one);
     let mut parts = Parts {
@@ -55,14 +55,14 @@ pub(super) fn lower(program: ast::Program, text: &str) -> Lowered {
     if !lowering.open.is_empty() {
         mistakes = lowering.decide(&mut parts, text);
     }
-    Lowered { parts, spans: lowering.spans, stand_ins: lowering.stand_ins, mistakes }
+    Lowered { parts, spans: lowering.spans, poison: lowering.poison, mistakes }
 }
 
 struct Lowering {
     spans: Spans,
     /// The places of integers without a type, in order.
     open: Vec<(u32, OpenInt)>,
-    stand_ins: StandIns,
+    poison: Poison,
 }
 
 impl Lowering {
@@ -70,7 +70,7 @@ impl Lowering {
     fn decide(&mut self, parts: &mut Parts, text: &str) -> Vec<Diagnostic> {
         let open = &self.open;
         let is_open = |place, _| open.binary_search_by_key(&place, |(place, _)| *place).is_ok();
-        let contexts = infer::contexts(parts, is_open, &self.stand_ins);
+        let contexts = infer::contexts(parts, is_open, &self.poison);
         let mut mistakes = Vec::new();
         let mut literals = Vec::with_capacity(open.len());
         for ((place, value), context) in open.iter().zip(contexts) {
@@ -82,7 +82,7 @@ impl Lowering {
                     let mistake = does_not_fit(digits, scalar, span);
                     let advised = if context == Context::Free { with_suffix } else { with_conversion };
                     mistakes.push(advised(mistake, *value, scalar, digits, span));
-                    self.stand_ins.add(Location::Tree(Place(*place)));
+                    self.poison.add(Location::Tree(NodeId(*place)));
                 }
             }
         }
@@ -103,7 +103,7 @@ impl Lowering {
 
     fn result(&mut self, place: u32, result: Option<(crate::ir::Name, Span)>) -> Option<crate::ir::Name> {
         result.map(|(name, span)| {
-            self.spans.results.push((Place(place), span));
+            self.spans.results.push((NodeId(place), span));
             name
         })
     }
@@ -118,7 +118,7 @@ impl Lowering {
                 Node::Store { buffer, index, value: self.expr(value) }
             }
             StmtKind::Atomic { result, op, function, buffer, index, operands } => {
-                self.spans.operations.push((Place(place), function));
+                self.spans.operations.push((NodeId(place), function));
                 let result = self.result(place, result);
                 let index = self.expr(index);
                 Node::Atomic {
@@ -182,7 +182,7 @@ impl Lowering {
             }
             ExprKind::Extract(vector, component) => Expr::Extract { vector: self.child(*vector), component },
             ExprKind::Unknown(operands) => {
-                self.stand_ins.add(Location::Tree(Place(place)));
+                self.poison.add(Location::Tree(NodeId(place)));
                 Expr::Vector { components: operands.into_iter().map(|operand| self.child(operand)).collect() }
             }
         }

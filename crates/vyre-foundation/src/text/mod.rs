@@ -22,7 +22,7 @@ mod tests;
 mod types;
 mod value;
 
-use crate::diagnostic::{Diagnostic, Report, Source, Spans, StandIns};
+use crate::diagnostic::{Diagnostic, Poison, Report, Source, Spans};
 use crate::ir::{Expr, Node, Parts, Program};
 use crate::validate::mistakes_beside;
 use std::fmt;
@@ -44,12 +44,12 @@ pub fn parse(name: &str, text: &str) -> Result<Program, Report> {
     let source = |spans| Arc::new(Source { name: name.into(), text: text.into(), spans });
     match read(text) {
         Read { program: None, mistakes } => Err(Report { source: Some(source(Default::default())), diagnostics: mistakes }),
-        Read { program: Some((parts, spans, stand_ins)), mut mistakes } => {
+        Read { program: Some((parts, spans, poison)), mut mistakes } => {
             let program = Program::with_source(parts, Some(source(spans)));
             if mistakes.is_empty() {
                 return Ok(program);
             }
-            mistakes.extend(mistakes_beside(&program, &stand_ins));
+            mistakes.extend(mistakes_beside(&program, &poison));
             Err(Report::about(&program, mistakes))
         }
     }
@@ -58,7 +58,7 @@ pub fn parse(name: &str, text: &str) -> Result<Program, Report> {
 /// A text that was read and lowered.
 struct Read {
     /// `None` if some of the text could not be read.
-    program: Option<(Parts, Spans, StandIns)>,
+    program: Option<(Parts, Spans, Poison)>,
     /// In the order of the text.
     mistakes: Vec<Diagnostic>,
 }
@@ -69,7 +69,7 @@ fn read(text: &str) -> Read {
     let program = reading.program.filter(|_| reading.complete).map(|program| {
         let lowered = lower::lower(program, text);
         mistakes.extend(lowered.mistakes);
-        (lowered.parts, lowered.spans, lowered.stand_ins)
+        (lowered.parts, lowered.spans, lowered.poison)
     });
     Read { program, mistakes }
 }

@@ -443,7 +443,7 @@ impl<'a> Parser<'a> {
         self.stood_in = false;
         let part = read(self)?;
         if self.stood_in {
-            self.header.stand_ins.add(location);
+            self.header.poison.add(location);
         }
         Ok(part)
     }
@@ -633,7 +633,7 @@ impl<'a> Parser<'a> {
             self.refuse(diagnostic);
         }
         if self.header.workgroup.is_none() && !self.broken_workgroup {
-            self.header.stand_ins.add(Location::Workgroup);
+            self.header.poison.add(Location::Workgroup);
             self.mistake(
                 Diagnostic::new(ErrorCode::E0411, "the workgroup size is missing")
                     .at(Location::Text(name_span))

@@ -13,7 +13,7 @@ use super::number::suffix_of;
 use super::types::is_type_word;
 use super::value::float_text;
 use super::{is_too_large, read};
-use crate::diagnostic::{Source, StandIns};
+use crate::diagnostic::{Poison, Source};
 use crate::ir::{BufferDecl, Element, Expr, Item, Literal, Name, Node, Parts, Program, Scalar, Size, SpecValue, UnaryOp, Walk};
 use crate::memory_model::MemoryOrdering;
 use std::fmt::{self, Write};
@@ -76,7 +76,7 @@ impl Suffixes {
     }
 
     fn of(parts: &Parts) -> Self {
-        let contexts = infer::contexts(parts, |_, literal| matches!(literal, Literal::U32(_)), &StandIns::default());
+        let contexts = infer::contexts(parts, |_, literal| matches!(literal, Literal::U32(_)), &Poison::default());
         let values = Walk::body(&parts.body).filter_map(|(item, _)| match item {
             Item::Expr(Expr::Lit(Literal::U32(value))) => Some(*value),
             Item::Expr(_) | Item::Node(_) => None,

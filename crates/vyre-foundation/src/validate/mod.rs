@@ -41,8 +41,8 @@ mod resolve;
 mod uniformity;
 
 use crate::determinism::{self, Determinism};
-use crate::diagnostic::{BufferPart, Diagnostic, Location, Report, StandIns};
-use crate::ir::{Access, Place, Program};
+use crate::diagnostic::{BufferPart, Diagnostic, Location, Poison, Report};
+use crate::ir::{Access, NodeId, Program};
 use crate::kernel::Kernel;
 use vyre_spec::ErrorCode;
 use vyre_spec::limits::{MAX_NESTING, portable};
@@ -78,7 +78,7 @@ impl Program {
 
 /// Checks every rule.
 pub(crate) fn validate(program: &Program) -> Result<Validated, Report> {
-    match check(program, &StandIns::default()) {
+    match check(program, &Poison::default()) {
         Ok(kernel) => {
             let determinism = determinism::of_kernel(&kernel);
             Ok(Validated { kernel, determinism })
@@ -88,15 +88,15 @@ pub(crate) fn validate(program: &Program) -> Result<Validated, Report> {
 }
 
 /// Every mistake against the rules beside those that were reported where something stands in.
-pub(crate) fn mistakes_beside(program: &Program, stand_ins: &StandIns) -> Vec<Diagnostic> {
-    check(program, stand_ins).err().unwrap_or_default()
+pub(crate) fn mistakes_beside(program: &Program, poison: &Poison) -> Vec<Diagnostic> {
+    check(program, poison).err().unwrap_or_default()
 }
 
-fn check(program: &Program, stand_ins: &StandIns) -> Result<Kernel, Vec<Diagnostic>> {
+fn check(program: &Program, poison: &Poison) -> Result<Kernel, Vec<Diagnostic>> {
     if let Some(mistake) = nested_too_deep(program) {
         return Err(vec![mistake]);
     }
-    let (mut kernel, mut mistakes) = resolve::resolve(program, stand_ins);
+    let (mut kernel, mut mistakes) = resolve::resolve(program, poison);
     uniformity::check(&mut kernel, &mut mistakes);
     if mistakes.is_empty() { Ok(kernel) } else { Err(mistakes) }
 }
@@ -106,7 +106,7 @@ fn nested_too_deep(program: &Program) -> Option<Diagnostic> {
     let (place, _) = program.walk().enumerate().find(|(_, (_, depth))| *depth > MAX_NESTING)?;
     Some(
         Diagnostic::new(ErrorCode::E0507, format!("the program is nested more than {MAX_NESTING} deep"))
-            .at(Location::Tree(Place(place as u32)))
+            .at(Location::Tree(NodeId(place as u32)))
             .help("give parts of the expression names with `let`, or split the statement"),
     )
 }

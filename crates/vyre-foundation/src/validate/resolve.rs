@@ -4,9 +4,9 @@
 //! kernel gets a stand-in that is uniform and of no type, so that the walk and the uniformity check after it can go on and find the
 //! other mistakes.
 
-use crate::diagnostic::{BufferPart, Diagnostic, Fix, Location, StandIns};
+use crate::diagnostic::{BufferPart, Diagnostic, Fix, Location, Poison};
 use crate::ir::{
-    Access, Axis, Body, BufferDecl, Builtin, DataType, Element, Expr, Item, Literal, Name, Node, OpId, Parts, Place, Program,
+    Access, Axis, Body, BufferDecl, Builtin, DataType, Element, Expr, Item, Literal, Name, Node, NodeId, OpId, Parts, Program,
     Size, SpecValue,
 };
 use crate::kernel::{Buffer, BufferId, ExprId, ExprKind, Kernel, Stmt, StmtKind, TypedExpr, Uses, Var, VarId};
@@ -37,7 +37,7 @@ struct Binding {
 struct Typed {
     id: ExprId,
     ty: Option<ValueType>,
-    place: Place,
+    place: NodeId,
     /// Whether it is written out as a number.
     literal: bool,
 }
@@ -45,16 +45,16 @@ struct Typed {
 struct Resolver<'a> {
     program: &'a Program,
     parts: &'a Parts,
-    stand_ins: &'a StandIns,
+    poison: &'a Poison,
     kernel: Kernel,
     mistakes: Vec<Diagnostic>,
     names: HashMap<Name, Binding>,
     /// Names that some scope declared which has ended, for better advice, and whether they were counters.
     gone: HashMap<Name, (Location, bool)>,
     /// All declarations of variables in the program, in order; made when the first name is not known.
-    all_declared: OnceCell<HashMap<&'a Name, Vec<(Place, Location)>>>,
+    all_declared: OnceCell<HashMap<&'a Name, Vec<(NodeId, Location)>>>,
     /// The statement whose own expressions are being looked at.
-    statement: Place,
+    statement: NodeId,
     /// Names declared in the open scopes, innermost last; see `scope`.
     declared: Vec<Name>,
     /// By variable: whether its type is known.
@@ -70,12 +70,12 @@ struct Resolver<'a> {
 }
 
 /// The kernel and every mistake against rules 2 to 21 that is not hidden where something stands in.
-pub(super) fn resolve(program: &Program, stand_ins: &StandIns) -> (Kernel, Vec<Diagnostic>) {
+pub(super) fn resolve(program: &Program, poison: &Poison) -> (Kernel, Vec<Diagnostic>) {
     let parts = program.parts();
     let mut resolver = Resolver {
         program,
         parts,
-        stand_ins,
+        poison,
         kernel: Kernel {
             buffers: Vec::new(),
             vars: Vec::new(),
@@ -90,7 +90,7 @@ pub(super) fn resolve(program: &Program, stand_ins: &StandIns) -> (Kernel, Vec<D
         names: HashMap::new(),
         gone: HashMap::new(),
         all_declared: OnceCell::new(),
-        statement: Place(0),
+        statement: NodeId(0),
         declared: Vec::new(),
         typed: Vec::new(),
         next_place: 0,
@@ -178,8 +178,8 @@ impl<'a> Resolver<'a> {
     /// A size that is written at `location`; `None` after a mistake in it.
     fn size(&mut self, size: &Size, location: Location) -> Option<u32> {
         let hidden = match size {
-            Size::Lit(_) => self.stand_ins.has(location),
-            Size::Const(name) => self.constant(name).is_some_and(|(n, _)| self.stand_ins.has(Location::Const(n))),
+            Size::Lit(_) => self.poison.has(location),
+            Size::Const(name) => self.constant(name).is_some_and(|(n, _)| self.poison.has(Location::Const(n))),
         };
         if hidden {
             return None;
@@ -273,7 +273,7 @@ impl<'a> Resolver<'a> {
     fn binding(&mut self, n: u32, decl: &BufferDecl, bindings: &mut HashMap<u32, u32>) {
         match (decl.access, decl.binding) {
             (Access::Workgroup, None) => {}
-            _ if self.stand_ins.has(Location::Buffer(n, BufferPart::Binding)) => {}
+            _ if self.poison.has(Location::Buffer(n, BufferPart::Binding)) => {}
             (Access::Workgroup, Some(_)) => self.mistake(
                 Diagnostic::new(ErrorCode::E0403, format!("the workgroup buffer {:?} cannot have a binding", decl.name))
                     .at(Location::Buffer(n, BufferPart::Binding))
@@ -312,10 +312,10 @@ impl<'a> Resolver<'a> {
     fn element(&mut self, n: u32, decl: &BufferDecl) -> Option<DataType> {
         let location = Location::Buffer(n, BufferPart::Element);
         let data_type = match &decl.element {
-            Element::Type(_) if self.stand_ins.has(location) => return None,
+            Element::Type(_) if self.poison.has(location) => return None,
             Element::Type(data_type) => data_type.clone(),
             Element::Const(name) => match self.constant(name) {
-                Some((n, SpecValue::DType(_))) if self.stand_ins.has(Location::Const(n)) => return None,
+                Some((n, SpecValue::DType(_))) if self.poison.has(Location::Const(n)) => return None,
                 Some((_, SpecValue::DType(data_type))) => data_type.clone(),
                 Some((_, other)) => {
                     self.mistake(
@@ -361,7 +361,7 @@ impl<'a> Resolver<'a> {
 
     /// Whether the size of a workgroup is known.
     fn workgroup(&mut self) -> bool {
-        let mut known = !self.stand_ins.has(Location::Workgroup);
+        let mut known = !self.poison.has(Location::Workgroup);
         for (size, axis) in self.parts.workgroup.iter().zip(Axis::ALL) {
             known &= self.size(size, Location::WorkgroupAxis(axis)).is_some();
         }
@@ -382,7 +382,7 @@ impl<'a> Resolver<'a> {
     }
 
     fn subgroup(&mut self, workgroup_known: bool) {
-        let Some(size) = self.parts.subgroup.filter(|_| !self.stand_ins.has(Location::Subgroup)) else { return };
+        let Some(size) = self.parts.subgroup.filter(|_| !self.poison.has(Location::Subgroup)) else { return };
         if !SUBGROUP_SIZES.contains(&size) {
             self.mistake(
                 Diagnostic::new(ErrorCode::E0414, format!("there are no subgroups of {size} lanes"))
@@ -417,8 +417,8 @@ impl<'a> Resolver<'a> {
 
     // Statements.
 
-    fn place(&mut self) -> Place {
-        let place = Place(self.next_place);
+    fn place(&mut self) -> NodeId {
+        let place = NodeId(self.next_place);
         self.next_place += 1;
         place
     }
@@ -447,7 +447,7 @@ impl<'a> Resolver<'a> {
         id
     }
 
-    fn declare_var(&mut self, name: &Name, ty: Option<ValueType>, place: Place) -> VarId {
+    fn declare_var(&mut self, name: &Name, ty: Option<ValueType>, place: NodeId) -> VarId {
         let id = self.new_var(name, ty);
         self.declare(name, Meaning::Var(id), Location::Head(place));
         id
@@ -560,7 +560,7 @@ impl<'a> Resolver<'a> {
         Stmt { kind, place }
     }
 
-    fn in_loop(&mut self, word: &str, place: Place) {
+    fn in_loop(&mut self, word: &str, place: NodeId) {
         if self.loops == 0 {
             self.mistake(
                 Diagnostic::new(ErrorCode::E0505, format!("`{word}` stands in no loop"))
@@ -579,7 +579,7 @@ impl<'a> Resolver<'a> {
         stmts
     }
 
-    fn barrier(&mut self, ordering: MemoryOrdering, place: Place) -> StmtKind {
+    fn barrier(&mut self, ordering: MemoryOrdering, place: NodeId) -> StmtKind {
         match ordering {
             MemoryOrdering::Relaxed => {
                 self.mistake(
@@ -608,7 +608,7 @@ impl<'a> Resolver<'a> {
     }
 
     /// The variable a result is put into.
-    fn result(&mut self, name: Option<&Name>, info: &OpInfo, ty: Option<Scalar>, place: Place) -> Option<VarId> {
+    fn result(&mut self, name: Option<&Name>, info: &OpInfo, ty: Option<Scalar>, place: NodeId) -> Option<VarId> {
         let name = name?;
         let result = match ty {
             Some(ty) => info.result_type(ty).map(ValueType::Scalar),
@@ -629,7 +629,7 @@ impl<'a> Resolver<'a> {
         Some(id)
     }
 
-    fn assignable(&mut self, name: &Name, place: Place) -> Option<(VarId, Option<ValueType>, Location)> {
+    fn assignable(&mut self, name: &Name, place: NodeId) -> Option<(VarId, Option<ValueType>, Location)> {
         let location = Location::Head(place);
         let Some(binding) = self.names.get(name) else {
             let diagnostic = self.unknown(name, location);
@@ -686,7 +686,7 @@ impl<'a> Resolver<'a> {
         with_nearest(diagnostic, nearest(name, candidates).map(str::to_string), location)
     }
 
-    fn buffer(&mut self, name: &Name, place: Place) -> Option<BufferId> {
+    fn buffer(&mut self, name: &Name, place: NodeId) -> Option<BufferId> {
         let location = Location::Head(place);
         if let Some(binding) = self.names.get(name) {
             if let Meaning::Buffer(buffer) = binding.meaning {
@@ -706,7 +706,7 @@ impl<'a> Resolver<'a> {
         None
     }
 
-    fn writable(&mut self, name: &Name, place: Place) -> Option<BufferId> {
+    fn writable(&mut self, name: &Name, place: NodeId) -> Option<BufferId> {
         let id = self.buffer(name, place)?;
         let access = self.parts.buffers[id.index()].access;
         if !access.is_writable() {
@@ -741,7 +741,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    fn atomic_target(&mut self, name: &Name, place: Place) -> Option<(BufferId, Scalar)> {
+    fn atomic_target(&mut self, name: &Name, place: NodeId) -> Option<(BufferId, Scalar)> {
         let id = self.buffer(name, place).filter(|id| self.known_buffers[id.index()])?;
         let Buffer { access, element, .. } = self.kernel.buffer(id);
         if let Storage::Computed(ValueType::Scalar(scalar @ (Scalar::U32 | Scalar::I32))) = element.storage()
@@ -760,7 +760,7 @@ impl<'a> Resolver<'a> {
         None
     }
 
-    fn subgroup_declared(&mut self, place: Place) {
+    fn subgroup_declared(&mut self, place: NodeId) {
         if self.parts.subgroup.is_none() {
             self.mistake(
                 Diagnostic::new(ErrorCode::E0415, "the program does not say how many lanes a subgroup has")
@@ -772,7 +772,7 @@ impl<'a> Resolver<'a> {
 
     // Expressions.
 
-    fn push(&mut self, kind: ExprKind, ty: Option<ValueType>, place: Place) -> Typed {
+    fn push(&mut self, kind: ExprKind, ty: Option<ValueType>, place: NodeId) -> Typed {
         if let Some(ty) = ty {
             self.note_type(ty);
         }
@@ -783,13 +783,13 @@ impl<'a> Resolver<'a> {
         Typed { id, ty, place, literal: false }
     }
 
-    fn unknown_expr(&mut self, place: Place) -> Typed {
+    fn unknown_expr(&mut self, place: NodeId) -> Typed {
         self.push(ExprKind::Lit(0), None, place)
     }
 
     fn expr(&mut self, expr: &Expr) -> Typed {
         let place = self.place();
-        if self.stand_ins.has(Location::Tree(place)) {
+        if self.poison.has(Location::Tree(place)) {
             let below = expr.children().map(|child| self.expr(child).id).collect();
             return self.push(ExprKind::Vector(below), None, place);
         }
@@ -939,13 +939,13 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    fn literal(&mut self, literal: Literal, place: Place) -> Typed {
+    fn literal(&mut self, literal: Literal, place: NodeId) -> Typed {
         let scalar = literal.scalar();
         let bits = vyre_scalar::canonicalize(scalar, self.kernel.floats, literal.bits());
         self.push(ExprKind::Lit(bits), Some(scalar.into()), place)
     }
 
-    fn var(&mut self, name: &Name, place: Place) -> Typed {
+    fn var(&mut self, name: &Name, place: NodeId) -> Typed {
         let location = Location::Head(place);
         let Some(binding) = self.names.get(name) else {
             let diagnostic = self.unknown(name, location);
@@ -983,7 +983,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    fn builtin(&mut self, builtin: Builtin, place: Place) {
+    fn builtin(&mut self, builtin: Builtin, place: NodeId) {
         let uses = &mut self.kernel.uses;
         match builtin {
             Builtin::Invocation(axis) => uses.axes[axis as usize] = true,
@@ -1016,7 +1016,7 @@ impl<'a> Resolver<'a> {
         value
     }
 
-    fn vector_type(&mut self, components: &[Typed], place: Place) -> Option<ValueType> {
+    fn vector_type(&mut self, components: &[Typed], place: NodeId) -> Option<ValueType> {
         let wrong = |message: String| {
             Diagnostic::new(ErrorCode::E0311, message).at(Location::Tree(place)).expected("2 to 4 components of u32, i32 or f32")
         };
@@ -1047,7 +1047,7 @@ impl<'a> Resolver<'a> {
 
     /// Checks the operands of an op against its row; gives what its type variable stands for. `known` is the type variable where
     /// something other than an operand decides it.
-    fn op(&mut self, op: OpId, known: Option<ValueType>, operands: &[Typed], place: Place) -> Option<Scalar> {
+    fn op(&mut self, op: OpId, known: Option<ValueType>, operands: &[Typed], place: NodeId) -> Option<Scalar> {
         let info = op.info();
         if operands.len() != info.operands.len() {
             let beside = if matches!(op, OpId::Atomic(_)) { " beside buffer and index" } else { "" };
@@ -1115,7 +1115,7 @@ impl<'a> Resolver<'a> {
         t.filter(|_| fine)
     }
 
-    fn wrong_type(&self, op: OpId, found: ValueType, at: Location, place: Place) -> Diagnostic {
+    fn wrong_type(&self, op: OpId, found: ValueType, at: Location, place: NodeId) -> Diagnostic {
         let info = op.info();
         let diagnostic = Diagnostic::new(ErrorCode::E0302, format!("`{}` does not take {found}", token(op)))
             .at(at)
@@ -1134,7 +1134,7 @@ impl<'a> Resolver<'a> {
     }
 
     /// The expression of an op whose operands are wrong: where the row fixes the result its type is known all the same.
-    fn after_bad_operands(&mut self, info: &OpInfo, operands: &[Typed], place: Place) -> Typed {
+    fn after_bad_operands(&mut self, info: &OpInfo, operands: &[Typed], place: NodeId) -> Typed {
         let ty = match info.result {
             vyre_spec::ResultRule::Fixed(scalar) => Some(ValueType::Scalar(scalar)),
             vyre_spec::ResultRule::T | vyre_spec::ResultRule::UnsignedT | vyre_spec::ResultRule::None => None,
@@ -1165,10 +1165,10 @@ impl<'a> Resolver<'a> {
 }
 
 /// Where the variables of a program are declared.
-fn all_declared(program: &Program) -> HashMap<&Name, Vec<(Place, Location)>> {
-    let mut all: HashMap<&Name, Vec<(Place, Location)>> = HashMap::new();
+fn all_declared(program: &Program) -> HashMap<&Name, Vec<(NodeId, Location)>> {
+    let mut all: HashMap<&Name, Vec<(NodeId, Location)>> = HashMap::new();
     for (n, (item, _)) in program.walk().enumerate() {
-        let place = Place(n as u32);
+        let place = NodeId(n as u32);
         let declared = match item {
             Item::Node(Node::Let { name, .. } | Node::Loop { var: name, .. }) => Some((name, Location::Head(place))),
             Item::Node(Node::Atomic { result, .. } | Node::Subgroup { result, .. }) => {

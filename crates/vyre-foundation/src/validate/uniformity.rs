@@ -14,7 +14,7 @@
 //! Each divergent node remembers what made it so; that is the story an error tells.
 
 use crate::diagnostic::{Diagnostic, Location};
-use crate::ir::{Access, Place, SubgroupOp};
+use crate::ir::{Access, NodeId, SubgroupOp};
 use crate::kernel::{ExprId, ExprKind, Kernel, Stmt, StmtKind, VarId};
 use vyre_spec::ErrorCode;
 
@@ -25,9 +25,9 @@ struct Node(usize);
 #[derive(Clone, Copy)]
 enum Cause {
     /// This expression differs between invocations by itself.
-    Expr(Place),
+    Expr(NodeId),
     /// The result of an atomic or subgroup operation.
-    Result(Place),
+    Result(NodeId),
     /// Another node.
     Node(Node),
     /// A `break` or `continue` in another node.
@@ -36,18 +36,18 @@ enum Cause {
 
 struct Region {
     /// The `if` or loop whose condition or bounds decide who is inside.
-    place: Place,
+    place: NodeId,
 }
 
 /// A statement that needs all invocations, and the region it stands in.
 struct Rendezvous {
-    place: Place,
+    place: NodeId,
     region: Option<Node>,
     subgroup: bool,
 }
 
 struct Leaving {
-    place: Place,
+    place: NodeId,
     region: Option<Node>,
     /// The loop it leaves, as an index into `regions`.
     target: Node,
@@ -62,8 +62,8 @@ struct Graph<'a> {
     rendezvous: Vec<Rendezvous>,
     leavings: Vec<Leaving>,
     /// By region: something in it that needs all invocations.
-    synchronises: Vec<Option<Place>>,
-    lanes: Vec<(ExprId, Place)>,
+    synchronises: Vec<Option<NodeId>>,
+    lanes: Vec<(ExprId, NodeId)>,
     /// The regions around the current statement, outermost first; loops are marked.
     around: Vec<(Node, bool)>,
 }
@@ -111,7 +111,7 @@ pub(super) fn check(kernel: &mut Kernel, mistakes: &mut Vec<Diagnostic>) {
 }
 
 /// The place of this expression if it differs between invocations whatever its operands are.
-fn divergence_source(kernel: &Kernel, id: ExprId) -> Option<Place> {
+fn divergence_source(kernel: &Kernel, id: ExprId) -> Option<NodeId> {
     let expr = kernel.expr(id);
     let diverges = match &expr.kind {
         ExprKind::Builtin(builtin) => !builtin.is_uniform(),
@@ -142,7 +142,7 @@ impl<'a> Graph<'a> {
         node.0 - self.kernel.vars.len()
     }
 
-    fn new_region(&mut self, place: Place) -> Node {
+    fn new_region(&mut self, place: NodeId) -> Node {
         self.regions.push(Region { place });
         self.edges.push(Vec::new());
         self.causes.push(None);
@@ -178,7 +178,7 @@ impl<'a> Graph<'a> {
         }
     }
 
-    fn rendezvous(&mut self, place: Place, subgroup: bool) {
+    fn rendezvous(&mut self, place: NodeId, subgroup: bool) {
         for (region, _) in &self.around {
             let index = region.0 - self.kernel.vars.len();
             self.synchronises[index].get_or_insert(place);

@@ -17,7 +17,7 @@ use super::pack::Packing;
 use super::{BLOCK_LANES, Scratch, is_group_memory};
 use crate::subgroup;
 use pulp::Arch;
-use vyre_foundation::ir::{AtomicOp, Axis, Builtin, Place};
+use vyre_foundation::ir::{AtomicOp, Axis, Builtin, NodeId};
 use vyre_foundation::kernel::{BufferId, ExprId, ExprKind, Kernel, Stmt, StmtKind, VarId};
 use vyre_foundation::launch::Launch;
 use vyre_scalar::{Value, memory};
@@ -82,7 +82,7 @@ pub(super) struct Block<'a> {
     pub first_group: u32,
     pub fuel: &'a mut u64,
     /// The smallest trapping invocation so far: its place in the order of invocations, its id, the tag and the statement.
-    pub trap: &'a mut Option<(u64, [u32; 3], u32, Place)>,
+    pub trap: &'a mut Option<(u64, [u32; 3], u32, NodeId)>,
 }
 
 impl Block<'_> {
@@ -443,7 +443,7 @@ impl Block<'_> {
         self.scratch.vars[var.index()][0]
     }
 
-    fn note_trap(&mut self, tag: u32, place: Place, mask: Mask) {
+    fn note_trap(&mut self, tag: u32, place: NodeId, mask: Mask) {
         for lane in 0..self.lanes {
             if self.takes_part(mask, lane) {
                 let id = self.global(lane);

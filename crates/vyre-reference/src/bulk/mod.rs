@@ -20,7 +20,7 @@ use block::{Block, FuelExhausted, Home};
 use column::{Stack, Val, is_wide};
 use pack::{Packing, packings};
 use pulp::Arch;
-use vyre_foundation::ir::{Access, Builtin, Place, Program};
+use vyre_foundation::ir::{Access, Builtin, NodeId, Program};
 use vyre_foundation::kernel::{BufferId, ExprKind, Kernel, Stmt, StmtKind};
 use vyre_foundation::launch::{Launch, plan};
 use vyre_foundation::{Report, specialize};
@@ -233,7 +233,7 @@ impl Bulk {
         inputs: &[&[u8]],
         outputs: &mut [Vec<u8>],
         fuel: &mut u64,
-        trap: &mut Option<(u64, [u32; 3], u32, Place)>,
+        trap: &mut Option<(u64, [u32; 3], u32, NodeId)>,
     ) -> Result<(), FuelExhausted> {
         let kernel = self.program.validated().expect("checked when it was made").kernel();
         let group = launch.workgroup_size.iter().product::<u32>() as usize;

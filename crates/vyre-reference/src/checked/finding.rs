@@ -1,8 +1,8 @@
 //! What the checked mode finds, and how it says so.
 
-use crate::observe::How;
+use crate::observe::AccessKind;
 use crate::schedule::Schedule;
-use vyre_foundation::ir::{Name, Place};
+use vyre_foundation::ir::{Name, NodeId};
 use vyre_foundation::{Diagnostic, Location};
 use vyre_spec::ErrorCode;
 
@@ -34,13 +34,13 @@ impl Kind {
 
 /// One access of one invocation.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Touch {
+pub struct AccessSite {
     /// The load expression, the store or the atomic.
-    pub place: Place,
+    pub place: NodeId,
     /// The `gid` of the invocation.
     pub invocation: [u32; 3],
     /// What it does.
-    pub how: How,
+    pub how: AccessKind,
 }
 
 /// One finding: the same thing at the same places is one, however often it happens.
@@ -49,9 +49,9 @@ pub struct Finding {
     /// What it is about.
     pub kind: Kind,
     /// The access; of two, the one that stands first in the program.
-    pub access: Touch,
+    pub access: AccessSite,
     /// The other access of a race, or of two atomics whose order shows.
-    pub other: Option<Touch>,
+    pub other: Option<AccessSite>,
     /// The buffer.
     pub buffer: Name,
     /// The element, in the first case that was seen.
@@ -101,7 +101,7 @@ impl Finding {
             Kind::Unwritten => format!("invocation {who} {verb} `{buffer}[{element}]`, which nobody has written{times}"),
             Kind::OutOfBounds => format!("invocation {who} {verb} `{buffer}[{element}]`, which is past the end{times}"),
         };
-        let said = |touch: &Touch| format!("{} by invocation {}", touch.how.noun(), id(touch.invocation));
+        let said = |touch: &AccessSite| format!("{} by invocation {}", touch.how.noun(), id(touch.invocation));
         let mut diagnostic = Diagnostic::new(kind.code(), message).at(Location::Tree(access.place));
         match &self.other {
             // A statement that is in its own way is marked once.
@@ -141,22 +141,22 @@ impl Finding {
     }
 }
 
-impl How {
+impl AccessKind {
     fn noun(self) -> &'static str {
         match self {
-            How::Load => "a load",
-            How::Store => "a store",
-            How::AtomicLoad => "an atomic load",
-            How::Atomic => "an atomic",
+            AccessKind::Load => "a load",
+            AccessKind::Store => "a store",
+            AccessKind::AtomicLoad => "an atomic load",
+            AccessKind::Atomic => "an atomic",
         }
     }
 
     fn verb(self) -> &'static str {
         match self {
-            How::Load => "reads",
-            How::Store => "writes",
-            How::AtomicLoad => "atomically reads",
-            How::Atomic => "atomically changes",
+            AccessKind::Load => "reads",
+            AccessKind::Store => "writes",
+            AccessKind::AtomicLoad => "atomically reads",
+            AccessKind::Atomic => "atomically changes",
         }
     }
 }

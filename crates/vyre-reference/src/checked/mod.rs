@@ -26,9 +26,9 @@ mod explore;
 mod finding;
 mod shadow;
 
-pub use crate::observe::How;
+pub use crate::observe::AccessKind;
 pub use explore::Gap;
-pub use finding::{Difference, Finding, Kind, Touch};
+pub use finding::{AccessSite, Difference, Finding, Kind};
 
 use crate::dispatch::Prepared;
 use crate::error::RunError;
@@ -38,7 +38,7 @@ use crate::schedule::Schedule;
 use shadow::{Quick, Shadow};
 use std::collections::HashMap;
 use std::fmt;
-use vyre_foundation::ir::{Place, Program};
+use vyre_foundation::ir::{NodeId, Program};
 use vyre_foundation::{Diagnostic, Report, specialize, values};
 
 /// What a dispatch gives: its outputs, or a trap.
@@ -276,11 +276,11 @@ impl Check<'_> {
 
     /// Adds the finding that explains the difference: the first pair of atomics whose results differ, else one on the element that
     /// does, else the first.
-    fn blame(&mut self, schedule: &Schedule, first_results: &HashMap<Place, u64, Quick>, difference: &Difference) {
+    fn blame(&mut self, schedule: &Schedule, first_results: &HashMap<NodeId, u64, Quick>, difference: &Difference) {
         // Nothing but the results is wanted of this run.
         let _ = self.observed(schedule, &mut self.fuel.clone());
         let results = self.shadow.results();
-        let differs = |place: Place| first_results.get(&place) != results.get(&place);
+        let differs = |place: NodeId| first_results.get(&place) != results.get(&place);
         let pairs = || self.shadow.contentions();
         let shown = |pair: &&Finding| differs(pair.access.place) || pair.other.as_ref().is_some_and(|other| differs(other.place));
         let there =
@@ -300,7 +300,7 @@ impl Check<'_> {
         legal: Result<Vec<Outcome>, Gap>,
     ) -> CheckedReport {
         let mut findings = std::mem::take(self.shadow.findings());
-        let raced: Vec<Place> = findings
+        let raced: Vec<NodeId> = findings
             .iter()
             .filter(|finding| finding.kind == Kind::Race)
             .flat_map(|finding| [Some(finding.access.place), finding.other.as_ref().map(|other| other.place)])

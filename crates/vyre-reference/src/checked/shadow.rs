@@ -20,15 +20,15 @@
 //! that others affect, so what it read was settled before the epoch began, by steps that do not differ.
 
 use super::commute::Class;
-use super::finding::{Finding, Kind, Touch};
+use super::finding::{AccessSite, Finding, Kind};
 use crate::dispatch::{Prepared, Shape};
-use crate::meaning::Meaning;
-use crate::observe::{self, Access, AtomicAccess, How, Observer};
+use crate::observe::{self, Access, AccessKind, AtomicAccess, Observer};
 use crate::schedule::Schedule;
+use crate::semantics::Semantics;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::{BuildHasher, Hasher};
-use vyre_foundation::ir::{self, Place};
+use vyre_foundation::ir::{self, NodeId};
 use vyre_foundation::kernel::{ExprKind, Kernel};
 
 /// What is known about one element.
@@ -97,15 +97,15 @@ struct History {
 const EPOCH: usize = 0;
 const GRID: usize = 1;
 
-const KINDS: [How; 4] = [How::Load, How::Store, How::AtomicLoad, How::Atomic];
+const KINDS: [AccessKind; 4] = [AccessKind::Load, AccessKind::Store, AccessKind::AtomicLoad, AccessKind::Atomic];
 
 /// What an access conflicts with: one of the two writes, and not both are atomic.
-fn conflicts(how: How) -> &'static [How] {
+fn conflicts(how: AccessKind) -> &'static [AccessKind] {
     match how {
-        How::Load => &[How::Store, How::Atomic],
-        How::Store => &[How::Store, How::Load, How::Atomic, How::AtomicLoad],
-        How::AtomicLoad => &[How::Store],
-        How::Atomic => &[How::Store, How::Load],
+        AccessKind::Load => &[AccessKind::Store, AccessKind::Atomic],
+        AccessKind::Store => &[AccessKind::Store, AccessKind::Load, AccessKind::Atomic, AccessKind::AtomicLoad],
+        AccessKind::AtomicLoad => &[AccessKind::Store],
+        AccessKind::Atomic => &[AccessKind::Store, AccessKind::Load],
     }
 }
 
@@ -155,7 +155,7 @@ pub(crate) struct Shadow<'k> {
     /// By variable: whether anybody reads it.
     read: Vec<bool>,
     /// By place of an atomic: a sum over the results that somebody reads, which does not depend on their order.
-    results: HashMap<Place, u64, Quick>,
+    results: HashMap<NodeId, u64, Quick>,
     notes: Notes<'k>,
 }
 
@@ -303,7 +303,7 @@ impl<'k> Shadow<'k> {
     }
 
     /// By place of an atomic: a sum over its results in this run.
-    pub fn results(&self) -> &HashMap<Place, u64, Quick> {
+    pub fn results(&self) -> &HashMap<NodeId, u64, Quick> {
         &self.results
     }
 
@@ -323,7 +323,7 @@ impl<'k> Shadow<'k> {
     }
 
     #[inline]
-    fn touch(&mut self, access: Access, how: How, class: Class, unchanged: impl FnOnce() -> bool) {
+    fn touch(&mut self, access: Access, how: AccessKind, class: Class, unchanged: impl FnOnce() -> bool) {
         let facts = &self.buffers[access.buffer.index()];
         let now = self.now;
         // Older accesses than `scope` are ordered before this one; what is older than `life` was written into other memory.
@@ -336,16 +336,16 @@ impl<'k> Shadow<'k> {
             *cell = Cell { written: cell.written && cell.stamp >= life, history: cell.history, ..Cell::default() };
         }
         match how {
-            How::Store | How::Atomic => cell.written = true,
-            How::Load if facts.zeroed && !cell.written => self.notes.note(Kind::Unwritten, access, how, now),
-            How::Load | How::AtomicLoad => {}
+            AccessKind::Store | AccessKind::Atomic => cell.written = true,
+            AccessKind::Load if facts.zeroed && !cell.written => self.notes.note(Kind::Unwritten, access, how, now),
+            AccessKind::Load | AccessKind::AtomicLoad => {}
         }
         if !cell.shared && (cell.kinds == 0 || (cell.invocation == now.invocation && cell.stamp == now.stamp)) {
             cell.touch_alone(access, how, class, now, unchanged);
             return;
         }
         // No store has settled atomics of no class.
-        let kind = if how == How::Load { Settled::Loads } else { Settled::Atomics(class) };
+        let kind = if how == AccessKind::Load { Settled::Loads } else { Settled::Atomics(class) };
         if cell.stamp == now.stamp && cell.settled == kind {
             return;
         }
@@ -358,24 +358,24 @@ impl<'k> Shadow<'k> {
 impl Cell {
     /// Another access of the only invocation that has touched the element in this epoch.
     #[inline]
-    fn touch_alone(&mut self, access: Access, how: How, class: Class, now: Now, unchanged: impl FnOnce() -> bool) {
+    fn touch_alone(&mut self, access: Access, how: AccessKind, class: Class, now: Now, unchanged: impl FnOnce() -> bool) {
         let kind = 1 << how as u8;
         let again = self.kinds & kind != 0;
         match how {
-            How::Load => {}
-            How::Store => {
+            AccessKind::Load => {}
+            AccessKind::Store => {
                 if again && !unchanged() {
                     self.mixed = true;
-                    self.overwritten = self.places[How::Store as usize];
+                    self.overwritten = self.places[AccessKind::Store as usize];
                 }
-                self.places[How::Store as usize] = access.place.0;
+                self.places[AccessKind::Store as usize] = access.place.0;
             }
-            How::AtomicLoad | How::Atomic => self.class = self.class.join(class, unchanged()),
+            AccessKind::AtomicLoad | AccessKind::Atomic => self.class = self.class.join(class, unchanged()),
         }
         if !again {
             self.kinds |= kind;
             self.places[how as usize] = access.place.0;
-            if how == How::Atomic {
+            if how == AccessKind::Atomic {
                 self.first_class = class;
             }
         }
@@ -394,10 +394,10 @@ impl Cell {
             *history = History { atomics: [self.class; 2], mixed: [self.mixed; 2], ..History::default() };
             for how in KINDS.into_iter().filter(|how| self.kinds & (1 << *how as u8) != 0) {
                 let (invocation, stamp, place) = (self.invocation, self.stamp, self.places[how as usize]);
-                let class = if how == How::Atomic { self.first_class } else { Class::Load };
+                let class = if how == AccessKind::Atomic { self.first_class } else { Class::Load };
                 history.kept[how as usize][0] = Record { stamp, invocation, place, class };
             }
-            history.last_store = history.kept[How::Store as usize][0];
+            history.last_store = history.kept[AccessKind::Store as usize][0];
             if self.mixed {
                 history.overwritten = Record { place: self.overwritten, ..history.last_store };
             }
@@ -417,7 +417,7 @@ impl Cell {
 /// An access to an element that others have touched too.
 struct Sharing {
     access: Access,
-    how: How,
+    how: AccessKind,
     class: Class,
     /// Whether it writes what is already there.
     unchanged: bool,
@@ -453,7 +453,7 @@ impl Sharing {
 impl History {
     fn find_races(&self, new: &Sharing, notes: &mut Notes<'_>) {
         for how in conflicts(new.how) {
-            let both_store = new.how == How::Store && *how == How::Store;
+            let both_store = new.how == AccessKind::Store && *how == AccessKind::Store;
             let conflicts = |record: &&Record| match new.unordered(record) {
                 Some(scope) => !(both_store && new.wide && new.unchanged && !self.mixed[scope]),
                 None => false,
@@ -474,7 +474,9 @@ impl History {
         for class in &mut self.atomics {
             *class = class.join(new.class, new.unchanged);
         }
-        let kept = [How::Atomic, How::AtomicLoad].into_iter().flat_map(|how| self.kept[how as usize].map(|record| (record, how)));
+        let kept = [AccessKind::Atomic, AccessKind::AtomicLoad]
+            .into_iter()
+            .flat_map(|how| self.kept[how as usize].map(|record| (record, how)));
         let mut doubtful = None;
         for (record, how) in kept {
             if let Some(scope) = new.unordered(&record)
@@ -497,13 +499,13 @@ impl History {
     /// Keeps the access if it can conflict with more than what is kept already.
     fn keep(&mut self, new: &Sharing) {
         let Sharing { access, how, now, scope, class, .. } = *new;
-        let stores = self.kept[How::Store as usize];
-        if how == How::Store && !new.unchanged {
+        let stores = self.kept[AccessKind::Store as usize];
+        if how == AccessKind::Store && !new.unchanged {
             self.mixed[EPOCH] |= stores.iter().any(|record| record.stamp == now.stamp);
             self.mixed[GRID] |= stores.iter().any(|record| record.stamp >= scope);
         }
         let record = Record { stamp: now.stamp, invocation: now.invocation, place: access.place.0, class };
-        if how == How::Store {
+        if how == AccessKind::Store {
             if !new.unchanged {
                 self.overwritten = self.last_store;
             }
@@ -530,12 +532,12 @@ impl History {
     /// Which further accesses of this epoch need not be looked at: those of a kind that is kept twice, with nothing in their way.
     fn settled(&self, new: &Sharing) -> Settled {
         let twice = self.kept[new.how as usize][1].stamp != 0;
-        let in_the_way = |how: &How| self.kept[*how as usize].iter().any(|record| new.concurrent(record).is_some());
+        let in_the_way = |how: &AccessKind| self.kept[*how as usize].iter().any(|record| new.concurrent(record).is_some());
         if !twice || conflicts(new.how).iter().any(in_the_way) {
             return Settled::No;
         }
         match new.class {
-            Class::Nothing if new.how == How::Load => Settled::Loads,
+            Class::Nothing if new.how == AccessKind::Load => Settled::Loads,
             Class::Nothing | Class::Store | Class::Ordered => Settled::No,
             class @ (Class::Load | Class::Add | Class::Min | Class::Max | Class::And | Class::Or | Class::Xor) => {
                 if self.atomics == [class; 2] { Settled::Atomics(class) } else { Settled::No }
@@ -544,7 +546,7 @@ impl History {
     }
 }
 
-impl Meaning for Shadow<'_> {}
+impl Semantics for Shadow<'_> {}
 
 impl Observer for Shadow<'_> {
     fn group_starts(&mut self, slot: usize) {
@@ -576,12 +578,12 @@ impl Observer for Shadow<'_> {
 
     #[inline]
     fn load(&mut self, access: Access) {
-        self.touch(access, How::Load, Class::Nothing, || true);
+        self.touch(access, AccessKind::Load, Class::Nothing, || true);
     }
 
     #[inline]
     fn store(&mut self, access: Access, unchanged: impl FnOnce() -> bool) {
-        self.touch(access, How::Store, Class::Nothing, unchanged);
+        self.touch(access, AccessKind::Store, Class::Nothing, unchanged);
     }
 
     fn atomic(&mut self, access: Access, AtomicAccess { op, result, old, new }: AtomicAccess) {
@@ -595,14 +597,14 @@ impl Observer for Shadow<'_> {
     }
 
     #[cold]
-    fn out_of_bounds(&mut self, access: Access, how: How) {
+    fn out_of_bounds(&mut self, access: Access, how: AccessKind) {
         self.notes.note(Kind::OutOfBounds, access, how, self.now);
     }
 }
 
 impl Notes<'_> {
     /// A finding about one access.
-    fn note(&mut self, kind: Kind, access: Access, how: How, now: Now) {
+    fn note(&mut self, kind: Kind, access: Access, how: AccessKind, now: Now) {
         if self.is_new(kind, access.place.0, access.place.0) {
             let finding = self.finding(kind, access, self.touch(access.place, now.invocation, how), None);
             self.findings.push(finding);
@@ -610,7 +612,7 @@ impl Notes<'_> {
     }
 
     /// A kept access and a new one are a race.
-    fn race(&mut self, (record, how): (Record, How), new: &Sharing) {
+    fn race(&mut self, (record, how): (Record, AccessKind), new: &Sharing) {
         self.racy = true;
         if self.is_new(Kind::Race, record.place, new.access.place.0) {
             let finding = self.of_two(Kind::Race, (record, how), new);
@@ -619,7 +621,7 @@ impl Notes<'_> {
     }
 
     /// A kept atomic and a new one do not commute.
-    fn contention(&mut self, (record, how): (Record, How), new: &Sharing) {
+    fn contention(&mut self, (record, how): (Record, AccessKind), new: &Sharing) {
         if self.is_new(Kind::Order, record.place, new.access.place.0) {
             let finding = self.of_two(Kind::Order, (record, how), new);
             self.contentions.push(finding);
@@ -642,15 +644,15 @@ impl Notes<'_> {
         }
     }
 
-    fn of_two(&self, kind: Kind, (record, how): (Record, How), new: &Sharing) -> Finding {
-        let kept = self.touch(Place(record.place), record.invocation, how);
+    fn of_two(&self, kind: Kind, (record, how): (Record, AccessKind), new: &Sharing) -> Finding {
+        let kept = self.touch(NodeId(record.place), record.invocation, how);
         let added = self.touch(new.access.place, new.now.invocation, new.how);
-        let order = |touch: &Touch| (touch.place, touch.invocation.into_iter().rev().collect::<Vec<u32>>());
+        let order = |touch: &AccessSite| (touch.place, touch.invocation.into_iter().rev().collect::<Vec<u32>>());
         let (first, second) = if order(&kept) <= order(&added) { (kept, added) } else { (added, kept) };
         self.finding(kind, new.access, first, Some(second))
     }
 
-    fn finding(&self, kind: Kind, access: Access, touch: Touch, other: Option<Touch>) -> Finding {
+    fn finding(&self, kind: Kind, access: Access, touch: AccessSite, other: Option<AccessSite>) -> Finding {
         Finding {
             kind,
             access: touch,
@@ -664,8 +666,8 @@ impl Notes<'_> {
         }
     }
 
-    fn touch(&self, place: Place, invocation: u32, how: How) -> Touch {
-        Touch { place, invocation: self.shape.global_id(invocation), how }
+    fn touch(&self, place: NodeId, invocation: u32, how: AccessKind) -> AccessSite {
+        AccessSite { place, invocation: self.shape.global_id(invocation), how }
     }
 }
 
@@ -686,7 +688,7 @@ mod tests {
         grid: u32,
         /// Buffer, workgroup where it has its own memory, element.
         element: (u32, u32, u32),
-        how: How,
+        how: AccessKind,
         class: Class,
         value: u64,
     }
@@ -699,7 +701,7 @@ mod tests {
     }
 
     fn races(a: &Done, b: &Done) -> bool {
-        let equal = a.how == How::Store && b.how == How::Store && a.value == b.value && a.element.0 != 1;
+        let equal = a.how == AccessKind::Store && b.how == AccessKind::Store && a.value == b.value && a.element.0 != 1;
         unordered(a, b) && conflicts(a.how).contains(&b.how) && !equal
     }
 
@@ -753,13 +755,14 @@ mod tests {
                         let held = memory.get(&element).copied().unwrap_or(0);
                         let value = u64::from(below(4) == 0);
                         let (mut how, mut class) = (kinds[below(2) as usize], Class::Nothing);
-                        let access = Access { place: Place(done.len() as u32), buffer: BufferId(buffer), element: index };
+                        let access = Access { place: NodeId(done.len() as u32), buffer: BufferId(buffer), element: index };
                         let mut atomic = None;
-                        if buffer != 1 && (how == How::AtomicLoad || how == How::Atomic) {
+                        if buffer != 1 && (how == AccessKind::AtomicLoad || how == AccessKind::Atomic) {
                             // Some sequences have few kinds of atomics, so that they have a chance to commute.
                             let ops = [AtomicOp::Add, AtomicOp::Store, AtomicOp::Max, AtomicOp::Exchange];
-                            let op = if how == How::AtomicLoad { AtomicOp::Load } else { ops[below(4) as usize % (few + 1)] };
-                            let observed = how == How::AtomicLoad || (few > 0 && below(8) == 0 && op != AtomicOp::Store);
+                            let op =
+                                if how == AccessKind::AtomicLoad { AtomicOp::Load } else { ops[below(4) as usize % (few + 1)] };
+                            let observed = how == AccessKind::AtomicLoad || (few > 0 && below(8) == 0 && op != AtomicOp::Store);
                             class = Class::of(op, observed);
                             let new = match op {
                                 AtomicOp::Add => held + 1,
@@ -768,8 +771,8 @@ mod tests {
                                 _ => value,
                             };
                             atomic = Some((op, observed, new));
-                        } else if how == How::AtomicLoad || how == How::Atomic {
-                            how = if how == How::Atomic { How::Store } else { How::Load };
+                        } else if how == AccessKind::AtomicLoad || how == AccessKind::Atomic {
+                            how = if how == AccessKind::Atomic { AccessKind::Store } else { AccessKind::Load };
                         }
                         shadow.turn(group, invocation);
                         match atomic {
@@ -778,7 +781,7 @@ mod tests {
                                 shadow.atomic(access, AtomicAccess { op, result, old: held, new });
                                 memory.insert(element, new);
                             }
-                            None if how == How::Store => {
+                            None if how == AccessKind::Store => {
                                 shadow.store(access, || held == value);
                                 memory.insert(element, value);
                             }

@@ -6,7 +6,7 @@
 use super::tree::rewrite_nodes;
 use super::view::View;
 use std::collections::HashMap;
-use vyre_foundation::ir::{BufferDecl, Expr, Literal, Name, Node, Place, Program, Scalar, ValueType, Walk};
+use vyre_foundation::ir::{BufferDecl, Expr, Literal, Name, Node, NodeId, Program, Scalar, ValueType, Walk};
 use vyre_foundation::ir::{DataType, Item};
 use vyre_foundation::launch::LaunchConfig;
 use vyre_reference::{Options, run};
@@ -21,20 +21,20 @@ const MAX_VALUES: usize = 3;
 const WORDS: u32 = 3;
 
 /// The values of every scalar expression that is no literal, by place; those of different invocations, the last of each.
-pub(super) fn values(view: &View) -> HashMap<Place, Vec<Literal>> {
+pub(super) fn values(view: &View) -> HashMap<NodeId, Vec<Literal>> {
     observed(view).unwrap_or_default()
 }
 
-fn observed(view: &View) -> Option<HashMap<Place, Vec<Literal>>> {
+fn observed(view: &View) -> Option<HashMap<NodeId, Vec<Literal>>> {
     let program = view.resolved();
     let launch = &view.launch;
     let invocations = u32::try_from(launch.invocations()).ok().filter(|count| *count > 0)?;
-    let mut slots: HashMap<Place, (u32, Scalar)> = HashMap::new();
+    let mut slots: HashMap<NodeId, (u32, Scalar)> = HashMap::new();
     for (n, (item, _)) in program.walk().enumerate() {
         if let (Item::Expr(expr), Some(ValueType::Scalar(scalar))) = (item, view.types[n])
             && !matches!(expr, Expr::Lit(_))
         {
-            slots.insert(Place(n as u32), (slots.len() as u32, scalar));
+            slots.insert(NodeId(n as u32), (slots.len() as u32, scalar));
         }
     }
     let words = u64::from(invocations) * slots.len() as u64 * u64::from(WORDS);
@@ -89,7 +89,7 @@ fn unused_name(program: &Program) -> Name {
 }
 
 struct Probes<'a> {
-    slots: &'a HashMap<Place, (u32, Scalar)>,
+    slots: &'a HashMap<NodeId, (u32, Scalar)>,
     probe: &'a Name,
     own: &'a Expr,
     invocations: u32,
@@ -98,20 +98,20 @@ struct Probes<'a> {
 impl Probes<'_> {
     fn body(&mut self, body: &mut vyre_foundation::ir::Body) {
         // First what is inside, so that places are still those of the program; then a second look puts the stores in.
-        let mut before: HashMap<Place, Vec<Node>> = HashMap::new();
+        let mut before: HashMap<NodeId, Vec<Node>> = HashMap::new();
         for (n, (item, _)) in Walk::body(body).enumerate() {
             if let Item::Node(node) = item {
                 let mut place = n as u32 + 1;
                 let mut stores = Vec::new();
                 for root in node.exprs() {
                     for (expr, _) in Walk::expr(root) {
-                        if let (Item::Expr(expr), Some((slot, scalar))) = (expr, self.slots.get(&Place(place))) {
+                        if let (Item::Expr(expr), Some((slot, scalar))) = (expr, self.slots.get(&NodeId(place))) {
                             stores.extend(self.stores(expr, *slot, *scalar));
                         }
                         place += 1;
                     }
                 }
-                before.insert(Place(n as u32), stores);
+                before.insert(NodeId(n as u32), stores);
             }
         }
         insert(body, &mut 0, &mut before);
@@ -146,9 +146,9 @@ impl Probes<'_> {
 }
 
 /// Puts statements before those at their places.
-fn insert(body: &mut vyre_foundation::ir::Body, next: &mut u32, before: &mut HashMap<Place, Vec<Node>>) {
+fn insert(body: &mut vyre_foundation::ir::Body, next: &mut u32, before: &mut HashMap<NodeId, Vec<Node>>) {
     for mut node in std::mem::take(body).into_inner() {
-        body.extend(before.remove(&Place(*next)).unwrap_or_default());
+        body.extend(before.remove(&NodeId(*next)).unwrap_or_default());
         *next += 1 + node.exprs().map(|expr| Walk::expr(expr).count() as u32).sum::<u32>();
         for inner in node.bodies_mut() {
             insert(inner, next, before);

@@ -9,7 +9,7 @@ use super::{elements, observe};
 use std::collections::HashMap;
 use std::ops::Range;
 use vyre_foundation::ir::{
-    Access, Body, DataType, Element, Expr, FloatMode, Item, Literal, Name, Node, Place, Scalar, Size, SpecValue, ValueType, Walk,
+    Access, Body, DataType, Element, Expr, FloatMode, Item, Literal, Name, Node, NodeId, Scalar, Size, SpecValue, ValueType, Walk,
 };
 use vyre_spec::limits::SUBGROUP_SIZES;
 use vyre_spec::{Axis, Builtin};
@@ -18,48 +18,48 @@ use vyre_spec::{Axis, Builtin};
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Step {
     /// Takes a statement out, with all below it.
-    Remove(Place),
+    Remove(NodeId),
     /// Takes statements out; of a statement with bodies that is not in the list all is kept that is not.
-    RemoveAll(Vec<Place>),
+    RemoveAll(Vec<NodeId>),
     /// Takes out every statement with empty bodies.
     Prune,
     /// Puts one of a statement's bodies in its place; a loop's counter becomes a variable.
-    Hoist(Place, usize),
+    Hoist(NodeId, usize),
     /// Empties the second arm of an `if`.
-    DropElse(Place),
+    DropElse(NodeId),
     /// Puts the write that is all an `if` does in its place, with what stands at the second place in the condition as its value, or
     /// with the condition itself as a number.
-    WriteCondition(Place, Option<Place>),
+    WriteCondition(NodeId, Option<NodeId>),
     /// Takes out everything that is declared and never mentioned.
     Unused,
     /// Writes the value of a `let` wherever its variable is used.
-    Inline(Place),
+    Inline(NodeId),
     /// Declares a variable where it is assigned, and not before.
-    LetHere(Place),
+    LetHere(NodeId),
     /// Takes out the stores to a buffer; its loads become the value stored here.
-    Forward(Place),
+    Forward(NodeId),
     /// Does not name the result of an atomic or subgroup operation.
-    Ignore(Place),
+    Ignore(NodeId),
     /// Puts an operand in the place of an atomic or subgroup operation.
-    Operand(Place, usize),
+    Operand(NodeId, usize),
     /// Puts a plain load or store in the place of an atomic operation.
-    NotAtomic(Place),
+    NotAtomic(NodeId),
     /// Makes a barrier the plain one.
-    PlainBarrier(Place),
+    PlainBarrier(NodeId),
     /// Another tag of a trap.
-    Tag(Place, u32),
+    Tag(NodeId, u32),
     /// Puts something else in the place of an expression.
-    Replace(Place, With),
+    Replace(NodeId, With),
     /// Puts something else in the place of an expression and of all that are equal to it.
-    ReplaceAlike(Place, With),
+    ReplaceAlike(NodeId, With),
     /// Takes a statement out and puts one of its expressions, by number, in the place of one elsewhere.
-    Move(Place, usize, Place),
+    Move(NodeId, usize, NodeId),
     /// Stores what is below the stored value, in a buffer of its type.
-    Retype(Place, Place),
+    Retype(NodeId, NodeId),
     /// Makes the elements of a buffer of vectors one component of them.
     Component(usize, u8),
     /// Makes all of these expressions zero.
-    ZeroAll(Vec<Place>),
+    ZeroAll(Vec<NodeId>),
     /// Writes the value of every constant where it is named.
     Constants,
     /// Writes the value of one constant where it is named.
@@ -71,7 +71,7 @@ pub(super) enum Step {
     /// Another access mode.
     Access(usize, Access),
     /// An output that starts from zero, and a store to it that shows: it writes one.
-    Fresh(usize, Place),
+    Fresh(usize, NodeId),
     /// Another element type that loads as the same.
     Element(usize, DataType),
     /// Another count of an output or workgroup buffer.
@@ -108,7 +108,7 @@ pub(super) enum With {
     /// The one of its type.
     One,
     /// What stands below it at this place.
-    Below(Place),
+    Below(NodeId),
     /// A constant.
     Literal(Literal),
     /// A variable.
@@ -141,15 +141,15 @@ pub(super) fn all(view: &View) -> Vec<Step> {
 }
 
 /// Every statement but the root region, with its place; the largest first.
-fn listed(view: &View) -> Vec<(Place, &Node)> {
+fn listed(view: &View) -> Vec<(NodeId, &Node)> {
     let root = view.case.program.is_wrapped();
-    let mut nodes: Vec<(Place, &Node)> = view
+    let mut nodes: Vec<(NodeId, &Node)> = view
         .case
         .program
         .walk()
         .enumerate()
         .filter_map(|(n, (item, _))| match item {
-            Item::Node(node) if !(root && n == 0) => Some((Place(n as u32), node)),
+            Item::Node(node) if !(root && n == 0) => Some((NodeId(n as u32), node)),
             Item::Node(_) | Item::Expr(_) => None,
         })
         .collect();
@@ -159,21 +159,21 @@ fn listed(view: &View) -> Vec<(Place, &Node)> {
 }
 
 /// The statements but the root region, in the order of the program.
-pub(super) fn statement_places(view: &View) -> Vec<Place> {
-    let mut places: Vec<Place> = listed(view).into_iter().map(|(place, _)| place).collect();
+pub(super) fn statement_places(view: &View) -> Vec<NodeId> {
+    let mut places: Vec<NodeId> = listed(view).into_iter().map(|(place, _)| place).collect();
     places.sort();
     places
 }
 
 /// The expressions that stand right in a statement and have something below them, in the order of the program.
-pub(super) fn roots(view: &View) -> Vec<Place> {
+pub(super) fn roots(view: &View) -> Vec<NodeId> {
     let mut places = Vec::new();
     for (n, (item, _)) in view.case.program.walk().enumerate() {
         if let Item::Node(node) = item {
             let mut place = n as u32 + 1;
             for expr in node.exprs() {
                 if !expr.is_leaf() {
-                    places.push(Place(place));
+                    places.push(NodeId(place));
                 }
                 place += expr_size(expr);
             }
@@ -194,7 +194,7 @@ pub(super) fn statements(view: &View) -> Vec<Step> {
         if let Node::If { cond, .. } = node
             && only_write(node).is_some()
         {
-            let parts = (place.0 + 1..place.0 + 1 + expr_size(cond)).map(|n| Some(Place(n)));
+            let parts = (place.0 + 1..place.0 + 1 + expr_size(cond)).map(|n| Some(NodeId(n)));
             steps.extend(parts.chain([None]).map(|part| Step::WriteCondition(place, part)));
         }
     }
@@ -248,11 +248,11 @@ const SMALL: u32 = 16;
 /// What can stand in for each expression.
 pub(super) fn expressions(view: &View) -> Vec<Step> {
     let values = observe::values(view);
-    let mut variables: Vec<(Place, &Name)> = Vec::new();
+    let mut variables: Vec<(NodeId, &Name)> = Vec::new();
     let mut steps = Vec::new();
     let kinds: HashMap<&Name, ValueType> = view.kernel().vars.iter().map(|var| (&var.name, var.ty)).collect();
     for (n, (item, _)) in view.case.program.walk().enumerate() {
-        let place = Place(n as u32);
+        let place = NodeId(n as u32);
         let expr = match item {
             Item::Node(Node::Loop { var, .. }) => {
                 variables.push((place, var));
@@ -297,12 +297,12 @@ fn alike(view: &View) -> Vec<Step> {
     if view.types.len() > COMPARED {
         return Vec::new();
     }
-    let mut first: Vec<(&Expr, Place, bool)> = Vec::new();
+    let mut first: Vec<(&Expr, NodeId, bool)> = Vec::new();
     for (n, (item, _)) in view.case.program.walk().enumerate() {
         let Item::Expr(expr) = item else { continue };
         match first.iter_mut().find(|(other, ..)| *other == expr) {
             Some((_, _, again)) => *again = true,
-            None if !matches!(expr, Expr::Lit(_)) => first.push((expr, Place(n as u32), false)),
+            None if !matches!(expr, Expr::Lit(_)) => first.push((expr, NodeId(n as u32), false)),
             None => {}
         }
     }
@@ -316,13 +316,13 @@ fn alike(view: &View) -> Vec<Step> {
 }
 
 /// What is below an expression and has its type, the nearest first.
-fn below<'a>(view: &'a View, place: Place, expr: &'a Expr, ty: ValueType) -> impl Iterator<Item = Place> + 'a {
-    let mut found: Vec<(u32, Place)> = Vec::new();
+fn below<'a>(view: &'a View, place: NodeId, expr: &'a Expr, ty: ValueType) -> impl Iterator<Item = NodeId> + 'a {
+    let mut found: Vec<(u32, NodeId)> = Vec::new();
     // Depths of those that were found on the way to where the walk is.
     let mut open: Vec<u32> = Vec::new();
     let small = expr_size(expr) <= SMALL;
     for (n, (_, depth)) in Walk::expr(expr).enumerate().skip(1) {
-        let here = Place(place.0 + n as u32);
+        let here = NodeId(place.0 + n as u32);
         while open.last().is_some_and(|last| *last >= depth) {
             open.pop();
         }
@@ -345,7 +345,7 @@ fn stored_types(view: &View) -> Vec<Step> {
         let first = place.0 + 1 + expr_size(index);
         let ty = |n: u32| view.types.get(n as usize).copied().flatten();
         let other = (first + 1..first + expr_size(value)).filter(|n| ty(*n) != ty(first));
-        steps.extend(other.map(|n| Step::Retype(place, Place(n))));
+        steps.extend(other.map(|n| Step::Retype(place, NodeId(n))));
     }
     for (i, buffer) in view.kernel().buffers.iter().enumerate() {
         if let ValueType::Vector(_, count) = buffer.value {
@@ -370,7 +370,7 @@ fn moves(view: &View) -> Vec<Step> {
             let ty = view.types.get(root as usize).copied().flatten();
             let targets = place.0 + node_size(node)..view.types.len() as u32;
             let alike = targets.filter(|n| ty.is_some() && view.types[*n as usize] == ty && !expr.is_leaf());
-            steps.extend(alike.map(|target| Step::Move(place, which, Place(target))));
+            steps.extend(alike.map(|target| Step::Move(place, which, NodeId(target))));
             root += expr_size(expr);
         }
     }
@@ -525,7 +525,7 @@ pub(super) fn apply(view: &View, step: &Step) -> Option<Draft> {
             let mut write = only_write(node)?.clone();
             let (Node::Store { value, .. } | Node::Assign { value, .. }) = &mut write else { return None };
             // The value stands last in its statement, which is the last of the arm.
-            let old = Place(place.0 + node_size(node) - expr_size(value));
+            let old = NodeId(place.0 + node_size(node) - expr_size(value));
             let ty = view.types.get(old.0 as usize).copied().flatten()?;
             let new = match part {
                 Some(part) if view.types.get(part.0 as usize).copied().flatten() == Some(ty) => {
@@ -737,7 +737,7 @@ pub(super) fn apply(view: &View, step: &Step) -> Option<Draft> {
     Some(draft)
 }
 
-fn node_at(view: &View, place: Place) -> Option<&Node> {
+fn node_at(view: &View, place: NodeId) -> Option<&Node> {
     match view.case.program.walk().nth(place.0 as usize)?.0 {
         Item::Node(node) => Some(node),
         Item::Expr(_) => None,
@@ -745,11 +745,11 @@ fn node_at(view: &View, place: Place) -> Option<&Node> {
 }
 
 /// A statement that is in the list goes if all statements below it are in the list too.
-fn remove_listed(here: Place, node: &Node, places: &[Place]) -> Option<Vec<Node>> {
+fn remove_listed(here: NodeId, node: &Node, places: &[NodeId]) -> Option<Vec<Node>> {
     places.binary_search(&here).ok()?;
     let mut all = true;
     for (n, (item, _)) in Walk::body(std::slice::from_ref(node)).enumerate() {
-        all &= matches!(item, Item::Expr(_)) || places.binary_search(&Place(here.0 + n as u32)).is_ok();
+        all &= matches!(item, Item::Expr(_)) || places.binary_search(&NodeId(here.0 + n as u32)).is_ok();
     }
     all.then(Vec::new)
 }
@@ -765,7 +765,7 @@ fn prune(body: &mut Body, outermost_stays: bool) {
 }
 
 /// Changes the statement at a place; `None` if `change` says that there is nothing to change.
-fn change_node(body: &mut Body, place: Place, change: &mut dyn FnMut(&mut Node) -> bool) -> Option<()> {
+fn change_node(body: &mut Body, place: NodeId, change: &mut dyn FnMut(&mut Node) -> bool) -> Option<()> {
     let mut changed = false;
     rewrite_nodes(body, &mut |here, node| {
         if here != place {
@@ -787,7 +787,7 @@ fn writes(body: &Body, name: &Name) -> usize {
     Walk::body(body).filter(|(item, _)| matches!(item, Item::Node(node) if is(node))).count()
 }
 
-fn replacement(with: &With, ty: ValueType, here: Place, expr: &Expr) -> Option<Expr> {
+fn replacement(with: &With, ty: ValueType, here: NodeId, expr: &Expr) -> Option<Expr> {
     Some(match with {
         With::Zero => zero(ty),
         With::One => one(ty),

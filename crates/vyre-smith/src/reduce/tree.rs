@@ -5,7 +5,7 @@
 
 use super::literal::zero;
 use std::collections::{HashMap, HashSet};
-use vyre_foundation::ir::{Body, Expr, Name, Node, Parts, Place, ValueType, Walk};
+use vyre_foundation::ir::{Body, Expr, Name, Node, NodeId, Parts, ValueType, Walk};
 use vyre_foundation::kernel::Kernel;
 
 /// Statements and expressions of a statement with everything below it.
@@ -18,8 +18,8 @@ pub(super) fn expr_size(expr: &Expr) -> u32 {
     Walk::expr(expr).count() as u32
 }
 
-type OnNode<'a> = &'a mut dyn FnMut(Place, &Node) -> Option<Vec<Node>>;
-type OnExpr<'a> = &'a mut dyn FnMut(Place, &Expr) -> Option<Expr>;
+type OnNode<'a> = &'a mut dyn FnMut(NodeId, &Node) -> Option<Vec<Node>>;
+type OnExpr<'a> = &'a mut dyn FnMut(NodeId, &Expr) -> Option<Expr>;
 
 /// Changes a body in place. Each statement and each expression is shown once, outer before inner; one that is replaced is not
 /// looked into. Places are those of the body before the change.
@@ -46,7 +46,7 @@ struct Rewriter<'a> {
 impl Rewriter<'_> {
     fn body(&mut self, body: &mut Body) {
         for mut node in std::mem::take(body).into_inner() {
-            if let Some(instead) = (self.node)(Place(self.next), &node) {
+            if let Some(instead) = (self.node)(NodeId(self.next), &node) {
                 self.next += node_size(&node);
                 body.extend(instead);
                 continue;
@@ -63,7 +63,7 @@ impl Rewriter<'_> {
     }
 
     fn expr(&mut self, expr: &mut Expr) {
-        if let Some(instead) = (self.expr)(Place(self.next), expr) {
+        if let Some(instead) = (self.expr)(NodeId(self.next), expr) {
             self.next += expr_size(expr);
             *expr = instead;
             return;

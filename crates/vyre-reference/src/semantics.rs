@@ -13,7 +13,7 @@ pub(crate) enum Moment {
     GridSync,
 }
 
-pub(crate) trait Meaning {
+pub(crate) trait Semantics {
     #[inline(always)]
     fn unary(&self, op: UnaryOp, ty: Scalar, mode: FloatMode, a: u64) -> u64 {
         vyre_scalar::unary(op, ty, mode, a)
