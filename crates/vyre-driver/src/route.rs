@@ -4,7 +4,7 @@ use crate::backend::registry::{registered_backends, wrap_grid_sync_split};
 use crate::backend::{BackendError, DispatchConfig, VyreBackend};
 use std::fmt;
 use vyre_foundation::ir::{Access, DataType, OpId, Program};
-use vyre_foundation::kernel::{Buffer, ExprKind, Kernel, StmtKind, for_each_stmt};
+use vyre_foundation::kernel::{Buffer, ExprKind, Kernel, StmtKind};
 
 /// The backend that was chosen, and those that were passed over before it.
 pub struct Route {
@@ -149,35 +149,35 @@ fn ops(kernel: &Kernel) -> Vec<OpId> {
     let mut ops: Vec<OpId> = Vec::new();
     for expr in &kernel.exprs {
         match &expr.kind {
-            ExprKind::Unary(op, ..) => ops.push(OpId::Unary(*op)),
-            ExprKind::Binary(op, ..) => ops.push(OpId::Binary(*op)),
-            ExprKind::Ternary(op, ..) => ops.push(OpId::Ternary(*op)),
-            ExprKind::Lit(_)
-            | ExprKind::Var(_)
-            | ExprKind::Builtin(_)
-            | ExprKind::Len(_)
-            | ExprKind::Load(..)
-            | ExprKind::Cast(..)
-            | ExprKind::Bitcast(..)
-            | ExprKind::Vector(_)
-            | ExprKind::Extract(..) => {}
+            ExprKind::Unary { op, .. } => ops.push(OpId::Unary(*op)),
+            ExprKind::Binary { op, .. } => ops.push(OpId::Binary(*op)),
+            ExprKind::Ternary { op, .. } => ops.push(OpId::Ternary(*op)),
+            ExprKind::Lit { .. }
+            | ExprKind::Var { .. }
+            | ExprKind::Builtin { .. }
+            | ExprKind::Len { .. }
+            | ExprKind::Load { .. }
+            | ExprKind::Cast { .. }
+            | ExprKind::Bitcast { .. }
+            | ExprKind::Vector { .. }
+            | ExprKind::Extract { .. } => {}
         }
     }
-    for_each_stmt(&kernel.body, &mut |stmt| match &stmt.kind {
+    kernel.stmts.iter().for_each(|stmt| match &stmt.kind {
         StmtKind::Atomic { op, .. } => ops.push(OpId::Atomic(*op)),
         StmtKind::Subgroup { op, .. } => ops.push(OpId::Subgroup(*op)),
-        StmtKind::Let(..)
-        | StmtKind::Assign(..)
-        | StmtKind::Store(..)
-        | StmtKind::If(..)
-        | StmtKind::Loop(..)
+        StmtKind::Let { .. }
+        | StmtKind::Assign { .. }
+        | StmtKind::Store { .. }
+        | StmtKind::If { .. }
+        | StmtKind::Loop { .. }
         | StmtKind::Break
         | StmtKind::Continue
         | StmtKind::Return
         | StmtKind::Barrier
         | StmtKind::GridSync
-        | StmtKind::Trap(_)
-        | StmtKind::Scope(_) => {}
+        | StmtKind::Trap { .. }
+        | StmtKind::Scope { .. } => {}
     });
     ops
 }

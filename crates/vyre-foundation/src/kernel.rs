@@ -1,10 +1,17 @@
-//! The resolved form of a valid program: names are numbers, every expression has its type, and what varies is known.
+//! The resolved form of a valid program: names are numbers, every expression has its type, and everything has an id.
 //!
-//! Validation produces it once and everything that runs or compiles programs reads it, so that no backend looks up names or works
-//! out types and uniformity for itself. Only a valid program has one. Expressions live in one vector, operands before their users;
-//! statements are a tree whose depth is bounded by [`vyre_spec::limits::MAX_NESTING`].
+//! Validation produces it once, and everything that runs or compiles programs reads it, so that no backend looks up names or works
+//! out types for itself. Only a valid program has one. What is derived from it is not in it: see [`crate::analysis`], whose facts are
+//! vectors by the ids of this file.
+//!
+//! **Layout.** Buffers, variables, expressions, statements and memory accesses each live in one vector, and their ids are indices
+//! into it. Operands come before their users. Statements are in source order, a statement before those below it, so that everything
+//! below a statement is one range of ids: [`Stmt::end`] is the first statement that is not. A [`Body`] is such a range, and the next
+//! statement of a body is found at the end of the one before. A kernel is therefore walked without recursion where nesting does not
+//! matter (`for stmt in &kernel.stmts`), and cloned and dropped without it always.
 
 use crate::ir::{Access, AtomicOp, BinaryOp, Builtin, DataType, Name, NodeId, SubgroupOp, TernaryOp, UnaryOp};
+use std::ops::Deref;
 use vyre_spec::{FloatMode, Scalar, ValueType};
 
 macro_rules! handles {
@@ -22,6 +29,7 @@ macro_rules! handles {
         }
     )* };
 }
+pub(crate) use handles;
 
 handles! {
     /// A variable: an index into [`Kernel::vars`].
@@ -30,10 +38,14 @@ handles! {
     BufferId;
     /// An expression: an index into [`Kernel::exprs`].
     ExprId;
+    /// A statement: an index into [`Kernel::stmts`].
+    StmtId;
+    /// A load, store or atomic: an index into [`Kernel::accesses`].
+    AccessId;
 }
 
 /// A resolved program.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Kernel {
     /// Every buffer, in the order of declaration.
     pub buffers: Vec<Buffer>,
@@ -41,8 +53,10 @@ pub struct Kernel {
     pub vars: Vec<Var>,
     /// Every expression.
     pub exprs: Vec<TypedExpr>,
-    /// The statements.
-    pub body: Vec<Stmt>,
+    /// Every statement.
+    pub stmts: Vec<Stmt>,
+    /// Every load, store and atomic.
+    pub accesses: Vec<MemoryAccess>,
     /// Invocations of one workgroup along x, y and z.
     pub workgroup_size: [u32; 3],
     /// What happens to tiny floats.
@@ -60,6 +74,8 @@ pub struct Buffer {
     pub name: Name,
     /// What may be done with it.
     pub access: Access,
+    /// Its binding; workgroup memory has none.
+    pub binding: Option<u32>,
     /// The type of an element in memory.
     pub element: DataType,
     /// The type of an element once loaded.
@@ -75,90 +91,305 @@ pub struct Var {
     pub name: Name,
     /// Its type.
     pub ty: ValueType,
-    /// Whether all invocations of a workgroup that are not retired hold the same value.
-    pub uniform: bool,
+    /// What declares it.
+    pub kind: VarKind,
+    /// Whether nothing assigns to it after its declaration. A counter is never assigned.
+    pub set_once: bool,
+    /// The statement that declares it.
+    pub declared: StmtId,
+}
+
+/// What declares a variable.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum VarKind {
+    /// A `let`.
+    Let,
+    /// A loop; the variable counts its iterations.
+    Counter,
+    /// An atomic or subgroup operation, whose result it holds.
+    Result,
 }
 
 /// An expression with its type.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct TypedExpr {
     /// What it is.
     pub kind: ExprKind,
     /// The type of its value.
     pub ty: ValueType,
     /// Where it stands in the program.
-    pub place: NodeId,
-    /// Whether all invocations of a workgroup that are not retired get the same value.
-    pub uniform: bool,
+    pub node: NodeId,
 }
 
 /// What an expression is. Ops carry the scalar their type variable stands for.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub enum ExprKind {
     /// These bits.
-    Lit(u64),
+    Lit {
+        /// Canonical in the program's float mode.
+        bits: u64,
+    },
     /// The value of a variable.
-    Var(VarId),
+    Var {
+        /// The variable.
+        var: VarId,
+    },
     /// An id or a count.
-    Builtin(Builtin),
+    Builtin {
+        /// Which.
+        builtin: Builtin,
+    },
     /// The number of elements of a buffer.
-    Len(BufferId),
+    Len {
+        /// The buffer.
+        buffer: BufferId,
+    },
     /// One element of a buffer.
-    Load(BufferId, ExprId),
+    Load {
+        /// The access.
+        access: AccessId,
+        /// The buffer.
+        buffer: BufferId,
+        /// The element.
+        index: ExprId,
+    },
     /// An op on one operand.
-    Unary(UnaryOp, Scalar, ExprId),
+    Unary {
+        /// The op.
+        op: UnaryOp,
+        /// What its type variable stands for.
+        ty: Scalar,
+        /// The operand.
+        operand: ExprId,
+    },
     /// An op on two operands.
-    Binary(BinaryOp, Scalar, ExprId, ExprId),
+    Binary {
+        /// The op.
+        op: BinaryOp,
+        /// What its type variable stands for.
+        ty: Scalar,
+        /// The left operand.
+        left: ExprId,
+        /// The right operand.
+        right: ExprId,
+    },
     /// An op on three operands.
-    Ternary(TernaryOp, Scalar, [ExprId; 3]),
-    /// A conversion from the first scalar to the second.
-    Cast(Scalar, Scalar, ExprId),
-    /// The bits of the first scalar as the second.
-    Bitcast(Scalar, Scalar, ExprId),
-    /// A vector of these components.
-    Vector(Vec<ExprId>),
+    Ternary {
+        /// The op.
+        op: TernaryOp,
+        /// What its type variable stands for.
+        ty: Scalar,
+        /// The operands, in order.
+        operands: [ExprId; 3],
+    },
+    /// A conversion.
+    Cast {
+        /// The type of the operand.
+        from: Scalar,
+        /// The type of the result.
+        to: Scalar,
+        /// The operand.
+        value: ExprId,
+    },
+    /// The same bits as another type.
+    Bitcast {
+        /// The type of the operand.
+        from: Scalar,
+        /// The type of the result.
+        to: Scalar,
+        /// The operand.
+        value: ExprId,
+    },
+    /// A vector.
+    Vector {
+        /// Its components, 2 to 4.
+        components: Few<4>,
+    },
     /// One component of a vector.
-    Extract(ExprId, u8),
+    Extract {
+        /// The vector.
+        vector: ExprId,
+        /// Which component, from 0.
+        component: u8,
+    },
 }
 
 impl ExprKind {
     /// The expressions right below, in source order.
     #[must_use]
-    pub fn operands(&self) -> Vec<ExprId> {
+    pub fn operands(&self) -> Few<4> {
+        match *self {
+            ExprKind::Lit { .. } | ExprKind::Var { .. } | ExprKind::Builtin { .. } | ExprKind::Len { .. } => Few::of(&[]),
+            ExprKind::Load { index: only, .. }
+            | ExprKind::Unary { operand: only, .. }
+            | ExprKind::Cast { value: only, .. }
+            | ExprKind::Bitcast { value: only, .. }
+            | ExprKind::Extract { vector: only, .. } => Few::of(&[only]),
+            ExprKind::Binary { left, right, .. } => Few::of(&[left, right]),
+            ExprKind::Ternary { operands, .. } => Few::of(&operands),
+            ExprKind::Vector { components } => components,
+        }
+    }
+}
+
+/// Up to `N` expressions, kept in place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Few<const N: usize> {
+    ids: [ExprId; N],
+    len: u8,
+}
+
+impl<const N: usize> Few<N> {
+    /// These expressions, of which there are at most `N`.
+    #[must_use]
+    pub fn of(exprs: &[ExprId]) -> Few<N> {
+        let mut ids = [ExprId(0); N];
+        ids[..exprs.len()].copy_from_slice(exprs);
+        Few { ids, len: exprs.len() as u8 }
+    }
+}
+
+impl<const N: usize> Deref for Few<N> {
+    type Target = [ExprId];
+
+    fn deref(&self) -> &[ExprId] {
+        &self.ids[..usize::from(self.len)]
+    }
+}
+
+impl<const N: usize> IntoIterator for Few<N> {
+    type Item = ExprId;
+    type IntoIter = std::iter::Take<std::array::IntoIter<ExprId, N>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.ids.into_iter().take(usize::from(self.len))
+    }
+}
+
+/// A load, store or atomic.
+#[derive(Clone, Copy, Debug)]
+pub struct MemoryAccess {
+    /// What it does to its element.
+    pub kind: AccessKind,
+    /// The buffer.
+    pub buffer: BufferId,
+    /// The element.
+    pub index: ExprId,
+    /// The statement that does it, or whose expressions the load is part of.
+    pub stmt: StmtId,
+    /// The load expression, or the store or atomic, in the program. Its index is the next node.
+    pub node: NodeId,
+}
+
+/// What an access does to its element.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum AccessKind {
+    /// A load.
+    Load,
+    /// A store.
+    Store,
+    /// An atomic that only reads.
+    AtomicLoad,
+    /// An atomic that can change the element. One that may leave it as it is, such as a compare-exchange, counts as changing it:
+    /// devices lock the element, or write the old value back.
+    Atomic,
+}
+
+impl AccessKind {
+    /// What an atomic op does to its element.
+    #[must_use]
+    pub fn of_atomic(op: AtomicOp) -> AccessKind {
+        match op.info().effect {
+            vyre_spec::Effect::Pure | vyre_spec::Effect::AtomicRead => AccessKind::AtomicLoad,
+            vyre_spec::Effect::AtomicWrite | vyre_spec::Effect::Convergent => AccessKind::Atomic,
+        }
+    }
+
+    /// Whether it can change its element.
+    #[must_use]
+    pub fn writes(self) -> bool {
         match self {
-            ExprKind::Lit(_) | ExprKind::Var(_) | ExprKind::Builtin(_) | ExprKind::Len(_) => Vec::new(),
-            ExprKind::Load(_, only)
-            | ExprKind::Unary(_, _, only)
-            | ExprKind::Cast(_, _, only)
-            | ExprKind::Bitcast(_, _, only)
-            | ExprKind::Extract(only, _) => vec![*only],
-            ExprKind::Binary(_, _, left, right) => vec![*left, *right],
-            ExprKind::Ternary(_, _, operands) => operands.to_vec(),
-            ExprKind::Vector(components) => components.clone(),
+            AccessKind::Load | AccessKind::AtomicLoad => false,
+            AccessKind::Store | AccessKind::Atomic => true,
         }
     }
 }
 
 /// A statement.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Stmt {
     /// What it is.
     pub kind: StmtKind,
     /// Where it stands in the program.
-    pub place: NodeId,
+    pub node: NodeId,
+    /// The first statement behind it that is not below it.
+    pub end: StmtId,
 }
 
+/// Consecutive statements and all that is below them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Body {
+    /// The first statement.
+    pub first: StmtId,
+    /// The first statement behind the body.
+    pub end: StmtId,
+}
+
+impl Body {
+    /// Whether there is nothing in it.
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self.first == self.end
+    }
+
+    /// Whether a statement is in it, at any depth.
+    #[must_use]
+    pub fn contains(self, stmt: StmtId) -> bool {
+        (self.first..self.end).contains(&stmt)
+    }
+
+    /// The statements in it, at any depth, as a range of indices.
+    #[must_use]
+    pub fn range(self) -> std::ops::Range<usize> {
+        self.first.index()..self.end.index()
+    }
+}
+
+/// Most operands that an atomic or subgroup operation takes beside buffer and index.
+pub const MAX_OPERANDS: usize = 2;
+
 /// What a statement is.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub enum StmtKind {
     /// Gives a variable its first value.
-    Let(VarId, ExprId),
+    Let {
+        /// The variable.
+        var: VarId,
+        /// The value.
+        value: ExprId,
+    },
     /// Gives a variable another value.
-    Assign(VarId, ExprId),
+    Assign {
+        /// The variable.
+        var: VarId,
+        /// The value.
+        value: ExprId,
+    },
     /// Writes one element.
-    Store(BufferId, ExprId, ExprId),
+    Store {
+        /// The access.
+        access: AccessId,
+        /// The buffer.
+        buffer: BufferId,
+        /// The element.
+        index: ExprId,
+        /// What is written.
+        value: ExprId,
+    },
     /// One atomic access.
     Atomic {
+        /// The access.
+        access: AccessId,
         /// Where the old value goes.
         result: Option<VarId>,
         /// The op.
@@ -168,7 +399,7 @@ pub enum StmtKind {
         /// The element.
         index: ExprId,
         /// What the op takes beside buffer and index.
-        operands: Vec<ExprId>,
+        operands: Few<MAX_OPERANDS>,
     },
     /// One exchange among the lanes of a subgroup.
     Subgroup {
@@ -179,15 +410,31 @@ pub enum StmtKind {
         /// What the op's type variable stands for.
         ty: Scalar,
         /// The operands.
-        operands: Vec<ExprId>,
+        operands: Few<MAX_OPERANDS>,
     },
     /// Runs one of two bodies.
-    If(ExprId, Vec<Stmt>, Vec<Stmt>),
-    /// Runs the body with the variable counting from the first to before the second.
-    Loop(VarId, ExprId, ExprId, Vec<Stmt>),
+    If {
+        /// A `bool`.
+        cond: ExprId,
+        /// Runs if it is true.
+        then: Body,
+        /// Runs if it is false.
+        otherwise: Body,
+    },
+    /// Runs the body with the counter going from the first bound to before the second; both are evaluated once.
+    Loop {
+        /// The counter.
+        counter: VarId,
+        /// Its first value.
+        from: ExprId,
+        /// One past its last.
+        to: ExprId,
+        /// What is repeated.
+        body: Body,
+    },
     /// Leaves the innermost loop.
     Break,
-    /// Goes on with the next round of the innermost loop.
+    /// Goes on with the next iteration of the innermost loop.
     Continue,
     /// Retires the invocation.
     Return,
@@ -196,29 +443,178 @@ pub enum StmtKind {
     /// Waits for the grid.
     GridSync,
     /// Retires the invocation and makes the dispatch an error.
-    Trap(u32),
+    Trap {
+        /// A number for the host.
+        tag: u32,
+    },
     /// A scope; names are resolved, so it only groups.
-    Scope(Vec<Stmt>),
+    Scope {
+        /// The statements.
+        body: Body,
+    },
+}
+
+/// What a statement does beside giving a variable a value and deciding where control goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Effect {
+    /// Nothing that anybody else can see.
+    None,
+    /// It writes an element of the buffer.
+    Write(BufferId),
+    /// It reads an element of the buffer atomically: where one looks for what others have written.
+    AtomicRead(BufferId),
+    /// It changes an element of the buffer atomically.
+    AtomicWrite(BufferId),
+    /// It waits for the lanes of its subgroup.
+    Subgroup,
+    /// It waits for its workgroup.
+    Workgroup,
+    /// It waits for the grid.
+    Grid,
+    /// It ends the dispatch with an error.
+    Trap,
+}
+
+impl Effect {
+    /// Whether it has to happen even if nobody uses its result.
+    #[must_use]
+    pub fn has_side_effect(self) -> bool {
+        match self {
+            Effect::None | Effect::AtomicRead(_) => false,
+            Effect::Write(_) | Effect::AtomicWrite(_) | Effect::Subgroup | Effect::Workgroup | Effect::Grid | Effect::Trap => {
+                true
+            }
+        }
+    }
+
+    /// Whether it is a rendezvous: a statement that all invocations of a workgroup reach together.
+    #[must_use]
+    pub fn is_rendezvous(self) -> bool {
+        match self {
+            Effect::Subgroup | Effect::Workgroup | Effect::Grid => true,
+            Effect::None | Effect::Write(_) | Effect::AtomicRead(_) | Effect::AtomicWrite(_) | Effect::Trap => false,
+        }
+    }
+
+    /// Whether what this invocation reads from the buffer may be another value after it.
+    #[must_use]
+    pub fn may_change(self, kernel: &Kernel, buffer: BufferId) -> bool {
+        match self {
+            Effect::None | Effect::Trap => false,
+            Effect::Write(changed) | Effect::AtomicRead(changed) | Effect::AtomicWrite(changed) => changed == buffer,
+            Effect::Subgroup | Effect::Workgroup | Effect::Grid => kernel.buffer(buffer).access.is_writable(),
+        }
+    }
+
+    /// The effect of an atomic op on a buffer.
+    #[must_use]
+    pub fn of_atomic(op: AtomicOp, buffer: BufferId) -> Effect {
+        match AccessKind::of_atomic(op) {
+            AccessKind::Load | AccessKind::AtomicLoad => Effect::AtomicRead(buffer),
+            AccessKind::Store | AccessKind::Atomic => Effect::AtomicWrite(buffer),
+        }
+    }
 }
 
 impl StmtKind {
     /// The expressions of this statement, in source order; not those of statements below it.
     #[must_use]
-    pub fn exprs(&self) -> Vec<ExprId> {
-        match self {
-            StmtKind::Let(_, value) | StmtKind::Assign(_, value) => vec![*value],
-            StmtKind::Store(_, index, value) => vec![*index, *value],
-            StmtKind::Atomic { index, operands, .. } => [*index].into_iter().chain(operands.iter().copied()).collect(),
-            StmtKind::Subgroup { operands, .. } => operands.clone(),
-            StmtKind::If(cond, ..) => vec![*cond],
-            StmtKind::Loop(_, from, to, _) => vec![*from, *to],
+    pub fn operands(&self) -> Few<{ 1 + MAX_OPERANDS }> {
+        match *self {
+            StmtKind::Let { value, .. } | StmtKind::Assign { value, .. } => Few::of(&[value]),
+            StmtKind::Store { index, value, .. } => Few::of(&[index, value]),
+            StmtKind::Atomic { index, operands, .. } => {
+                let mut all = Few { ids: [index; 1 + MAX_OPERANDS], len: 1 + operands.len };
+                all.ids[1..].copy_from_slice(&operands.ids);
+                all
+            }
+            StmtKind::Subgroup { operands, .. } => Few::of(&operands),
+            StmtKind::If { cond, .. } => Few::of(&[cond]),
+            StmtKind::Loop { from, to, .. } => Few::of(&[from, to]),
             StmtKind::Break
             | StmtKind::Continue
             | StmtKind::Return
             | StmtKind::Barrier
             | StmtKind::GridSync
-            | StmtKind::Trap(_)
-            | StmtKind::Scope(_) => Vec::new(),
+            | StmtKind::Trap { .. }
+            | StmtKind::Scope { .. } => Few::of(&[]),
+        }
+    }
+
+    /// The bodies right below, in source order.
+    pub fn bodies(&self) -> impl DoubleEndedIterator<Item = Body> + use<> {
+        let bodies = match *self {
+            StmtKind::If { then, otherwise, .. } => [Some(then), Some(otherwise)],
+            StmtKind::Loop { body, .. } | StmtKind::Scope { body } => [Some(body), None],
+            StmtKind::Let { .. }
+            | StmtKind::Assign { .. }
+            | StmtKind::Store { .. }
+            | StmtKind::Atomic { .. }
+            | StmtKind::Subgroup { .. }
+            | StmtKind::Break
+            | StmtKind::Continue
+            | StmtKind::Return
+            | StmtKind::Barrier
+            | StmtKind::GridSync
+            | StmtKind::Trap { .. } => [None, None],
+        };
+        bodies.into_iter().flatten()
+    }
+
+    /// The variable that the statement gives a value to, by declaring or by assigning it.
+    #[must_use]
+    pub fn defines(&self) -> Option<VarId> {
+        match *self {
+            StmtKind::Let { var, .. } | StmtKind::Assign { var, .. } | StmtKind::Loop { counter: var, .. } => Some(var),
+            StmtKind::Atomic { result, .. } | StmtKind::Subgroup { result, .. } => result,
+            StmtKind::Store { .. }
+            | StmtKind::If { .. }
+            | StmtKind::Break
+            | StmtKind::Continue
+            | StmtKind::Return
+            | StmtKind::Barrier
+            | StmtKind::GridSync
+            | StmtKind::Trap { .. }
+            | StmtKind::Scope { .. } => None,
+        }
+    }
+
+    /// Whether control never goes on behind the statement. What follows from the statements below it is not asked.
+    #[must_use]
+    pub fn ends(&self) -> bool {
+        match self {
+            StmtKind::Break | StmtKind::Continue | StmtKind::Return | StmtKind::Trap { .. } => true,
+            StmtKind::Let { .. }
+            | StmtKind::Assign { .. }
+            | StmtKind::Store { .. }
+            | StmtKind::Atomic { .. }
+            | StmtKind::Subgroup { .. }
+            | StmtKind::If { .. }
+            | StmtKind::Loop { .. }
+            | StmtKind::Barrier
+            | StmtKind::GridSync
+            | StmtKind::Scope { .. } => false,
+        }
+    }
+
+    /// What the statement itself does, not those below it.
+    #[must_use]
+    pub fn effect(&self) -> Effect {
+        match *self {
+            StmtKind::Store { buffer, .. } => Effect::Write(buffer),
+            StmtKind::Atomic { op, buffer, .. } => Effect::of_atomic(op, buffer),
+            StmtKind::Subgroup { .. } => Effect::Subgroup,
+            StmtKind::Barrier => Effect::Workgroup,
+            StmtKind::GridSync => Effect::Grid,
+            StmtKind::Trap { .. } => Effect::Trap,
+            StmtKind::Let { .. }
+            | StmtKind::Assign { .. }
+            | StmtKind::If { .. }
+            | StmtKind::Loop { .. }
+            | StmtKind::Break
+            | StmtKind::Continue
+            | StmtKind::Return
+            | StmtKind::Scope { .. } => Effect::None,
         }
     }
 }
@@ -255,10 +651,49 @@ impl Kernel {
         &self.exprs[id.index()]
     }
 
+    /// A statement.
+    #[must_use]
+    pub fn stmt(&self, id: StmtId) -> &Stmt {
+        &self.stmts[id.index()]
+    }
+
     /// A buffer.
     #[must_use]
     pub fn buffer(&self, id: BufferId) -> &Buffer {
         &self.buffers[id.index()]
+    }
+
+    /// A variable.
+    #[must_use]
+    pub fn var(&self, id: VarId) -> &Var {
+        &self.vars[id.index()]
+    }
+
+    /// An access.
+    #[must_use]
+    pub fn access(&self, id: AccessId) -> &MemoryAccess {
+        &self.accesses[id.index()]
+    }
+
+    /// All statements of the program.
+    #[must_use]
+    pub fn body(&self) -> Body {
+        Body { first: StmtId(0), end: StmtId(self.stmts.len() as u32) }
+    }
+
+    /// The statements of a body, not those below them, in order.
+    #[must_use]
+    pub fn stmts_of(&self, body: Body) -> StmtsOf<'_> {
+        StmtsOf { kernel: self, body }
+    }
+
+    /// Calls `each` with an expression and every expression below it; users before their operands.
+    pub fn for_each_part(&self, expr: ExprId, each: &mut impl FnMut(ExprId, &TypedExpr)) {
+        let typed = self.expr(expr);
+        each(expr, typed);
+        for operand in typed.kind.operands() {
+            self.for_each_part(operand, each);
+        }
     }
 
     /// Invocations of one workgroup.
@@ -268,27 +703,23 @@ impl Kernel {
     }
 }
 
-/// Calls `each` with every statement, outer before inner, in source order.
-pub fn for_each_stmt<'a>(body: &'a [Stmt], each: &mut impl FnMut(&'a Stmt)) {
-    for stmt in body {
-        each(stmt);
-        match &stmt.kind {
-            StmtKind::If(_, then, otherwise) => {
-                for_each_stmt(then, each);
-                for_each_stmt(otherwise, each);
-            }
-            StmtKind::Loop(_, _, _, body) | StmtKind::Scope(body) => for_each_stmt(body, each),
-            StmtKind::Let(..)
-            | StmtKind::Assign(..)
-            | StmtKind::Store(..)
-            | StmtKind::Atomic { .. }
-            | StmtKind::Subgroup { .. }
-            | StmtKind::Break
-            | StmtKind::Continue
-            | StmtKind::Return
-            | StmtKind::Barrier
-            | StmtKind::GridSync
-            | StmtKind::Trap(_) => {}
+/// The statements of a body, in order.
+#[derive(Clone)]
+pub struct StmtsOf<'k> {
+    kernel: &'k Kernel,
+    body: Body,
+}
+
+impl<'k> Iterator for StmtsOf<'k> {
+    type Item = (StmtId, &'k Stmt);
+
+    fn next(&mut self) -> Option<(StmtId, &'k Stmt)> {
+        if self.body.is_empty() {
+            return None;
         }
+        let id = self.body.first;
+        let stmt = self.kernel.stmt(id);
+        self.body.first = stmt.end;
+        Some((id, stmt))
     }
 }

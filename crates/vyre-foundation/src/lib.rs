@@ -10,6 +10,7 @@
 //! - [`determinism`]: whether a program's bytes are the same under every schedule.
 //! - [`passes`]: the same bytes with less work, and which accesses are in bounds.
 
+pub mod analysis;
 pub mod determinism;
 pub mod diagnostic;
 pub mod interface;

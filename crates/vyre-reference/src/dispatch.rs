@@ -186,7 +186,7 @@ impl<'a, 'k, O: Observer> Dispatch<'a, 'k, O> {
     }
 
     /// Sets up workgroups that are alive at the same time, in the place of those that are there.
-    pub fn start_groups(&mut self, groups: &mut Vec<Group<'k>>, numbers: impl Iterator<Item = u32>) -> Result<(), FuelExhausted> {
+    pub fn start_groups(&mut self, groups: &mut Vec<Group>, numbers: impl Iterator<Item = u32>) -> Result<(), FuelExhausted> {
         let shape = &self.prepared.shape;
         let mut started = 0;
         for number in numbers {
@@ -202,7 +202,7 @@ impl<'a, 'k, O: Observer> Dispatch<'a, 'k, O> {
         Ok(())
     }
 
-    fn start_group(&mut self, group: &mut Group<'k>, number: u32) {
+    fn start_group(&mut self, group: &mut Group, number: u32) {
         if self.observer.clears_memory(Moment::GroupStarts) {
             group.clear_memory();
         }
@@ -211,7 +211,7 @@ impl<'a, 'k, O: Observer> Dispatch<'a, 'k, O> {
     }
 
     /// Runs a workgroup until all its invocations are retired or wait for the grid.
-    fn run_until_grid_sync(&mut self, group: &mut Group<'k>, turns: &mut Turns) -> Result<(), FuelExhausted> {
+    fn run_until_grid_sync(&mut self, group: &mut Group, turns: &mut Turns) -> Result<(), FuelExhausted> {
         loop {
             for n in turns.next() {
                 self.advance(group, *n as usize)?;
@@ -233,7 +233,7 @@ impl<'a, 'k, O: Observer> Dispatch<'a, 'k, O> {
         }
     }
 
-    fn advance(&mut self, group: &mut Group<'k>, n: usize) -> Result<(), FuelExhausted> {
+    fn advance(&mut self, group: &mut Group, n: usize) -> Result<(), FuelExhausted> {
         self.observer.turn(group.slot, group.invocation_number(n));
         let Prepared { kernel, shape, .. } = self.prepared;
         let mut memory = Memory { storage: &mut self.storage, workgroup: &mut group.memory, kernel };
@@ -241,7 +241,7 @@ impl<'a, 'k, O: Observer> Dispatch<'a, 'k, O> {
     }
 
     /// One step of one invocation.
-    pub fn step(&mut self, group: &mut Group<'k>, n: usize) -> Result<(), FuelExhausted> {
+    pub fn step(&mut self, group: &mut Group, n: usize) -> Result<(), FuelExhausted> {
         self.fuel = self.fuel.checked_sub(1).ok_or(FuelExhausted)?;
         self.observer.turn(group.slot, group.invocation_number(n));
         let Prepared { kernel, shape, .. } = self.prepared;
@@ -251,13 +251,13 @@ impl<'a, 'k, O: Observer> Dispatch<'a, 'k, O> {
     }
 
     /// Lets a workgroup whose invocations all wait at a barrier go on.
-    pub fn barrier(&mut self, group: &mut Group<'k>) {
+    pub fn barrier(&mut self, group: &mut Group) {
         self.observer.barrier(group.slot);
         group.release(Status::AtBarrier);
     }
 
     /// Lets workgroups that all wait for the grid go on, with memory that is zero again.
-    pub fn grid_sync(&mut self, groups: &mut [Group<'k>]) {
+    pub fn grid_sync(&mut self, groups: &mut [Group]) {
         self.observer.grid_sync();
         for group in groups {
             if self.observer.clears_memory(Moment::GridSync) {
@@ -275,7 +275,7 @@ impl<'a, 'k, O: Observer> Dispatch<'a, 'k, O> {
     }
 
     /// Does the subgroup operation that the lanes of one subgroup wait at, and lets them go on.
-    pub fn exchange(&mut self, group: &mut Group<'k>, lanes: Range<usize>) {
+    pub fn exchange(&mut self, group: &mut Group, lanes: Range<usize>) {
         let Prepared { kernel, shape, .. } = self.prepared;
         let first = group.invocation_number(lanes.start);
         let slot = group.slot;
@@ -284,12 +284,12 @@ impl<'a, 'k, O: Observer> Dispatch<'a, 'k, O> {
         let mut operation = None;
         let mut brought: Vec<Lane> = Vec::with_capacity(lanes.len());
         for (lane, number) in lanes.iter().zip(first..) {
-            brought.push(match (lane.status, lane.current().map(|stmt| &stmt.kind)) {
-                (Status::AtSubgroup(_), Some(StmtKind::Subgroup { result, op, ty, operands })) => {
+            brought.push(match (lane.status, &kernel.stmt(lane.current).kind) {
+                (Status::AtSubgroup(_), StmtKind::Subgroup { result, op, ty, operands }) => {
                     operation = Some((*result, *op, *ty));
                     self.observer.turn(slot, number);
                     let mut values = [0; 2];
-                    for (value, operand) in values.iter_mut().zip(operands) {
+                    for (value, operand) in values.iter_mut().zip(operands.iter()) {
                         *value = lane.eval(kernel, shape, &memory, self.observer, *operand).scalar();
                     }
                     Some(values)
@@ -308,7 +308,7 @@ impl<'a, 'k, O: Observer> Dispatch<'a, 'k, O> {
         }
     }
 
-    pub fn collect_traps(&mut self, group: &Group<'k>) {
+    pub fn collect_traps(&mut self, group: &Group) {
         for invocation in &group.invocations {
             if let Some((tag, place)) = invocation.trap {
                 let id = invocation.global(&self.prepared.shape);

@@ -5,13 +5,14 @@
 
 use crate::dispatch::Prepared;
 use crate::error::RunError;
-use crate::observe::{Access, AccessKind, AtomicAccess, Observer};
+use crate::observe::{Access, AtomicAccess, Observer};
 use crate::plain::Options;
 use crate::semantics::{Moment, Semantics};
 use crate::subgroup::{self, Lane};
 use vyre_foundation::ir::{
     AtomicOp, Axis, BinaryOp, Builtin, DataType, FloatMode, Program, Scalar, SubgroupOp, TernaryOp, UnaryOp,
 };
+use vyre_foundation::kernel::AccessKind;
 use vyre_foundation::specialize;
 use vyre_scalar::Value;
 use vyre_spec::SubgroupShape;

@@ -5,8 +5,8 @@ use crate::invocation::{Invocation, Status};
 use vyre_foundation::ir::Access;
 use vyre_foundation::kernel::Kernel;
 
-pub(crate) struct Group<'k> {
-    pub invocations: Vec<Invocation<'k>>,
+pub(crate) struct Group {
+    pub invocations: Vec<Invocation>,
     /// By buffer; empty for those that are not workgroup memory.
     pub memory: Vec<Vec<u8>>,
     /// Its number in the grid, x fastest.
@@ -15,8 +15,8 @@ pub(crate) struct Group<'k> {
     pub slot: usize,
 }
 
-impl<'k> Group<'k> {
-    pub fn new(kernel: &'k Kernel, shape: &Shape, slot: usize) -> Self {
+impl Group {
+    pub fn new(kernel: &Kernel, shape: &Shape, slot: usize) -> Self {
         let memory = kernel.buffers.iter().map(|buffer| match (buffer.access, buffer.count) {
             (Access::Workgroup, Some(count)) => {
                 let bytes = vyre_scalar::memory::byte_length(&buffer.element, u64::from(count));
@@ -29,7 +29,7 @@ impl<'k> Group<'k> {
     }
 
     /// Becomes the n-th workgroup of the grid, at the start of the program; its memory is left as it is.
-    pub fn start(&mut self, kernel: &'k Kernel, shape: &Shape, number: u32) {
+    pub fn start(&mut self, kernel: &Kernel, shape: &Shape, number: u32) {
         self.number = number;
         for (invocation, n) in self.invocations.iter_mut().zip(0..) {
             invocation.start(kernel, position(n, shape.workgroup_size), position(number, shape.grid));

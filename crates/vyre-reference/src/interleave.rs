@@ -25,7 +25,7 @@ enum Pace {
     Atomics(VecDeque<u32>),
 }
 
-impl<'k, O: Observer> Dispatch<'_, 'k, O> {
+impl<O: Observer> Dispatch<'_, '_, O> {
     pub fn run_interleaved(&mut self, schedule: &Schedule) -> Result<(), FuelExhausted> {
         let mut pace = match schedule {
             Schedule::Shuffle(seed) => Pace::Random(Rng(*seed)),
@@ -53,10 +53,10 @@ impl<'k, O: Observer> Dispatch<'_, 'k, O> {
         Ok(())
     }
 
-    fn run_window(&mut self, groups: &mut [Group<'k>], pace: &mut Pace) -> Result<(), FuelExhausted> {
+    fn run_window(&mut self, groups: &mut [Group], pace: &mut Pace) -> Result<(), FuelExhausted> {
         // Those that can move, by workgroup and number.
         let mut movers: Vec<(u32, u32)> = Vec::new();
-        let ready = |groups: &[Group<'k>], (g, n): (u32, u32)| groups[g as usize].invocations[n as usize].status == Status::Ready;
+        let ready = |groups: &[Group], (g, n): (u32, u32)| groups[g as usize].invocations[n as usize].status == Status::Ready;
         loop {
             match pace {
                 Pace::Step | Pace::Random(_) => {}
@@ -112,7 +112,7 @@ impl<'k, O: Observer> Dispatch<'_, 'k, O> {
         }
     }
 
-    fn steps(&mut self, group: &mut Group<'k>, n: usize, count: u64) -> Result<(), FuelExhausted> {
+    fn steps(&mut self, group: &mut Group, n: usize, count: u64) -> Result<(), FuelExhausted> {
         for _ in 0..count {
             if group.invocations[n].status == Status::Ready {
                 self.step(group, n)?;
@@ -122,11 +122,13 @@ impl<'k, O: Observer> Dispatch<'_, 'k, O> {
     }
 
     /// Lets everybody go on until it stands before an atomic or is retired.
-    pub fn settle(&mut self, groups: &mut [Group<'k>]) -> Result<(), FuelExhausted> {
+    pub fn settle(&mut self, groups: &mut [Group]) -> Result<(), FuelExhausted> {
         loop {
             for group in groups.iter_mut() {
                 for n in 0..group.invocations.len() {
-                    while group.invocations[n].status == Status::Ready && group.invocations[n].atomic_ahead().is_none() {
+                    while group.invocations[n].status == Status::Ready
+                        && group.invocations[n].atomic_ahead(self.prepared.kernel).is_none()
+                    {
                         self.step(group, n)?;
                     }
                 }
@@ -138,7 +140,7 @@ impl<'k, O: Observer> Dispatch<'_, 'k, O> {
     }
 
     /// Lets everybody go on who waits for nobody that can still move; whether there was anybody.
-    fn release(&mut self, groups: &mut [Group<'k>]) -> bool {
+    fn release(&mut self, groups: &mut [Group]) -> bool {
         let mut released = false;
         for group in groups.iter_mut() {
             if self.prepared.kernel.uses.subgroup {
@@ -158,7 +160,7 @@ impl<'k, O: Observer> Dispatch<'_, 'k, O> {
     }
 
     /// A subgroup goes on as soon as its own lanes wait: others need not have come as far.
-    fn release_subgroups(&mut self, group: &mut Group<'k>) -> bool {
+    fn release_subgroups(&mut self, group: &mut Group) -> bool {
         let Some(size) = self.prepared.kernel.subgroup else { return false };
         let mut released = false;
         for first in (0..group.invocations.len()).step_by(size as usize) {

@@ -1,16 +1,16 @@
 //! One invocation: its variables, where it stands in the program, and how it takes steps.
 
 use crate::dispatch::{Memory, Shape};
-use crate::observe::{self, Access, AccessKind, AtomicAccess, Observer};
+use crate::observe::{Access, AtomicAccess, Observer};
 use vyre_foundation::ir::{Axis, Builtin, NodeId};
-use vyre_foundation::kernel::{BufferId, ExprId, ExprKind, Kernel, Stmt, StmtKind, VarId};
+use vyre_foundation::kernel::{AccessKind, Body, BufferId, ExprId, ExprKind, Kernel, StmtId, StmtKind, VarId};
 use vyre_scalar::Value;
 use vyre_spec::ValueType;
 
 /// Statements that are being executed, and the next one.
-struct Frame<'k> {
-    body: &'k [Stmt],
-    next: usize,
+struct Frame {
+    body: Body,
+    next: StmtId,
     /// For the body of a loop: its counter, and one past its last value.
     counter: Option<(VarId, u32)>,
 }
@@ -30,7 +30,7 @@ pub(crate) enum Status {
     Retired,
 }
 
-pub(crate) struct Invocation<'k> {
+pub(crate) struct Invocation {
     /// Position in the workgroup.
     pub local: [u32; 3],
     /// Position of the workgroup.
@@ -39,14 +39,22 @@ pub(crate) struct Invocation<'k> {
     pub status: Status,
     /// What it trapped with, and where.
     pub trap: Option<(u32, NodeId)>,
-    frames: Vec<Frame<'k>>,
+    frames: Vec<Frame>,
+    /// The statement it stepped onto last.
+    pub current: StmtId,
 }
 
 /// The dispatch took more steps than it was given.
 pub(crate) struct FuelExhausted;
 
-impl<'k> Invocation<'k> {
-    pub fn new(kernel: &'k Kernel) -> Self {
+impl Frame {
+    fn of(body: Body, counter: Option<(VarId, u32)>) -> Frame {
+        Frame { body, next: body.first, counter }
+    }
+}
+
+impl Invocation {
+    pub fn new(kernel: &Kernel) -> Self {
         Invocation {
             local: [0; 3],
             group: [0; 3],
@@ -54,17 +62,18 @@ impl<'k> Invocation<'k> {
             status: Status::Ready,
             trap: None,
             frames: Vec::new(),
+            current: StmtId(0),
         }
     }
 
     /// Puts it at the start of the program.
-    pub fn start(&mut self, kernel: &'k Kernel, local: [u32; 3], group: [u32; 3]) {
+    pub fn start(&mut self, kernel: &Kernel, local: [u32; 3], group: [u32; 3]) {
         self.local = local;
         self.group = group;
         self.status = Status::Ready;
         self.trap = None;
         self.frames.clear();
-        self.frames.push(Frame { body: &kernel.body, next: 0, counter: None });
+        self.frames.push(Frame::of(kernel.body(), None));
         // Variables keep old values: every `let` gives its variable a value before anything can read it.
     }
 
@@ -77,7 +86,7 @@ impl<'k> Invocation<'k> {
     /// Takes steps until it retires or has to wait.
     pub fn advance(
         &mut self,
-        kernel: &'k Kernel,
+        kernel: &Kernel,
         shape: &Shape,
         memory: &mut Memory<'_>,
         observer: &mut impl Observer,
@@ -91,25 +100,27 @@ impl<'k> Invocation<'k> {
     }
 
     /// Takes one step: a statement, the end of a body, or the end of the program.
-    pub fn step(&mut self, kernel: &'k Kernel, shape: &Shape, memory: &mut Memory<'_>, observer: &mut impl Observer) {
+    pub fn step(&mut self, kernel: &Kernel, shape: &Shape, memory: &mut Memory<'_>, observer: &mut impl Observer) {
         let Some(frame) = self.frames.last_mut() else {
             self.status = Status::Retired;
             return;
         };
-        let Some(stmt) = frame.body.get(frame.next) else {
+        if frame.next == frame.body.end {
             self.finish_body();
             return;
-        };
-        frame.next += 1;
+        }
+        let stmt = kernel.stmt(frame.next);
+        self.current = frame.next;
+        frame.next = stmt.end;
         let mut eval = Eval { kernel, shape, memory, invocation: self, observer };
         match &stmt.kind {
-            StmtKind::Let(var, value) | StmtKind::Assign(var, value) => {
+            StmtKind::Let { var, value } | StmtKind::Assign { var, value } => {
                 let value = eval.value(*value);
                 self.vars[var.index()] = value;
             }
-            StmtKind::Store(buffer, index, value) => {
+            StmtKind::Store { buffer, index, value, .. } => {
                 let (index, value) = (eval.scalar(*index) as u32, eval.value(*value));
-                let access = Access { place: stmt.place, buffer: *buffer, element: index };
+                let access = Access { place: stmt.node, buffer: *buffer, element: index };
                 if let Some(index) = observer.element(index, shape.lengths[buffer.index()]) {
                     let element = &kernel.buffer(*buffer).element;
                     let held = || vyre_scalar::memory::load(element, kernel.floats, memory.bytes(*buffer), index);
@@ -119,14 +130,14 @@ impl<'k> Invocation<'k> {
                     observer.out_of_bounds(access, AccessKind::Store);
                 }
             }
-            StmtKind::Atomic { result, op, buffer, index, operands } => {
+            StmtKind::Atomic { result, op, buffer, index, operands, .. } => {
                 let index = eval.scalar(*index) as u32;
                 let mut values = [0; 2];
-                for (value, operand) in values.iter_mut().zip(operands) {
+                for (value, operand) in values.iter_mut().zip(operands.iter()) {
                     *value = eval.scalar(*operand);
                 }
                 let element = &kernel.buffer(*buffer).element;
-                let access = Access { place: stmt.place, buffer: *buffer, element: index };
+                let access = Access { place: stmt.node, buffer: *buffer, element: index };
                 let mut given = 0;
                 if let Some(index) = observer.element(index, shape.lengths[buffer.index()])
                     && let ValueType::Scalar(ty) = kernel.buffer(*buffer).value
@@ -140,30 +151,30 @@ impl<'k> Invocation<'k> {
                         observer.store_bytes(element, kernel.floats, bytes, index, new.into());
                     }
                 } else {
-                    observer.out_of_bounds(access, observe::how(*op));
+                    observer.out_of_bounds(access, AccessKind::of_atomic(*op));
                 }
                 if let Some(var) = result {
                     self.vars[var.index()] = given.into();
                 }
             }
-            StmtKind::Subgroup { .. } => self.status = Status::AtSubgroup(stmt.place),
-            StmtKind::If(cond, then, otherwise) => {
+            StmtKind::Subgroup { .. } => self.status = Status::AtSubgroup(stmt.node),
+            StmtKind::If { cond, then, otherwise } => {
                 let body = if eval.scalar(*cond) != 0 { then } else { otherwise };
-                self.frames.push(Frame { body, next: 0, counter: None });
+                self.frames.push(Frame::of(*body, None));
             }
-            StmtKind::Loop(var, from, to, body) => {
+            StmtKind::Loop { counter, from, to, body } => {
                 let (from, to) = (eval.scalar(*from) as u32, eval.scalar(*to) as u32);
                 let to = observer.loop_end(from, to);
                 if from < to {
-                    self.vars[var.index()] = u64::from(from).into();
-                    self.frames.push(Frame { body, next: 0, counter: Some((*var, to)) });
+                    self.vars[counter.index()] = u64::from(from).into();
+                    self.frames.push(Frame::of(*body, Some((*counter, to))));
                 }
             }
             StmtKind::Break => self.leave_loop(),
             StmtKind::Continue if !observer.continues() => self.leave_loop(),
             StmtKind::Continue => {
                 while let Some(frame) = self.frames.last_mut() {
-                    frame.next = frame.body.len();
+                    frame.next = frame.body.end;
                     if frame.counter.is_some() {
                         break;
                     }
@@ -174,11 +185,11 @@ impl<'k> Invocation<'k> {
             StmtKind::Barrier if observer.waits_at_barriers() => self.status = Status::AtBarrier,
             StmtKind::Barrier => {}
             StmtKind::GridSync => self.status = Status::AtGridSync,
-            StmtKind::Trap(tag) => {
-                self.trap = Some((*tag, stmt.place));
+            StmtKind::Trap { tag } => {
+                self.trap = Some((*tag, stmt.node));
                 self.status = Status::Retired;
             }
-            StmtKind::Scope(body) => self.frames.push(Frame { body, next: 0, counter: None }),
+            StmtKind::Scope { body } => self.frames.push(Frame::of(*body, None)),
         }
     }
 
@@ -195,70 +206,57 @@ impl<'k> Invocation<'k> {
             let next = self.vars[var.index()].scalar() as u32 + 1;
             if next < to {
                 self.vars[var.index()] = u64::from(next).into();
-                frame.next = 0;
+                frame.next = frame.body.first;
                 return;
             }
         }
         self.frames.pop();
     }
 
-    /// The subgroup operation it waits at: the statement it stepped onto last.
-    pub fn current(&self) -> Option<&'k Stmt> {
-        let frame = self.frames.last()?;
-        frame.body.get(frame.next.checked_sub(1)?)
-    }
-
     /// The statement that its next step executes, if that is an atomic.
-    pub fn atomic_ahead(&self) -> Option<&'k Stmt> {
-        let frame = self.frames.last()?;
-        frame.body.get(frame.next).filter(|stmt| matches!(stmt.kind, StmtKind::Atomic { .. }))
+    pub fn atomic_ahead<'k>(&self, kernel: &'k Kernel) -> Option<&'k StmtKind> {
+        let frame = self.frames.last().filter(|frame| frame.next != frame.body.end)?;
+        Some(&kernel.stmt(frame.next).kind).filter(|kind| matches!(kind, StmtKind::Atomic { .. }))
     }
 
     /// The value of an expression here and now.
-    pub fn eval(
-        &self,
-        kernel: &'k Kernel,
-        shape: &Shape,
-        memory: &Memory<'_>,
-        observer: &mut impl Observer,
-        expr: ExprId,
-    ) -> Value {
+    pub fn eval(&self, kernel: &Kernel, shape: &Shape, memory: &Memory<'_>, observer: &mut impl Observer, expr: ExprId) -> Value {
         Eval { kernel, shape, memory, invocation: self, observer }.value(expr)
     }
 }
 
 /// Expressions read and never write, so a shared view of everything but the observer is enough.
-struct Eval<'a, 'k, 'm, O> {
-    kernel: &'k Kernel,
+struct Eval<'a, 'm, O> {
+    kernel: &'a Kernel,
     shape: &'a Shape,
     memory: &'a Memory<'m>,
-    invocation: &'a Invocation<'k>,
+    invocation: &'a Invocation,
     observer: &'a mut O,
 }
 
-impl<O: Observer> Eval<'_, '_, '_, O> {
+impl<O: Observer> Eval<'_, '_, O> {
     /// The value of an expression of any type.
     fn value(&mut self, id: ExprId) -> Value {
         let expr = self.kernel.expr(id);
         match &expr.kind {
-            ExprKind::Var(var) => self.invocation.vars[var.index()],
-            ExprKind::Load(buffer, index) => self.load(expr.place, *buffer, *index),
-            ExprKind::Vector(components) => {
+            ExprKind::Var { var } => self.invocation.vars[var.index()],
+            ExprKind::Load { buffer, index, .. } => self.load(expr.node, *buffer, *index),
+            ExprKind::Vector { components } => {
                 let mut value = Value::default();
-                for (slot, component) in value.0.iter_mut().zip(components) {
+                for (slot, component) in value.0.iter_mut().zip(components.iter()) {
                     *slot = self.scalar(*component);
                 }
                 value
             }
-            ExprKind::Lit(_)
-            | ExprKind::Builtin(_)
-            | ExprKind::Len(_)
-            | ExprKind::Unary(..)
-            | ExprKind::Binary(..)
-            | ExprKind::Ternary(..)
-            | ExprKind::Cast(..)
-            | ExprKind::Bitcast(..)
-            | ExprKind::Extract(..) => self.scalar(id).into(),
+            ExprKind::Lit { .. }
+            | ExprKind::Builtin { .. }
+            | ExprKind::Len { .. }
+            | ExprKind::Unary { .. }
+            | ExprKind::Binary { .. }
+            | ExprKind::Ternary { .. }
+            | ExprKind::Cast { .. }
+            | ExprKind::Bitcast { .. }
+            | ExprKind::Extract { .. } => self.scalar(id).into(),
         }
     }
 
@@ -267,33 +265,33 @@ impl<O: Observer> Eval<'_, '_, '_, O> {
         let mode = self.kernel.floats;
         let expr = self.kernel.expr(id);
         match &expr.kind {
-            ExprKind::Lit(bits) => *bits,
-            ExprKind::Var(var) => self.invocation.vars[var.index()].scalar(),
-            ExprKind::Builtin(builtin) => u64::from(self.builtin(*builtin)),
-            ExprKind::Len(buffer) => u64::from(self.observer.length(self.shape.lengths[buffer.index()])),
-            ExprKind::Load(buffer, index) => self.load(expr.place, *buffer, *index).scalar(),
-            ExprKind::Unary(op, ty, a) => {
+            ExprKind::Lit { bits } => *bits,
+            ExprKind::Var { var } => self.invocation.vars[var.index()].scalar(),
+            ExprKind::Builtin { builtin } => u64::from(self.builtin(*builtin)),
+            ExprKind::Len { buffer } => u64::from(self.observer.length(self.shape.lengths[buffer.index()])),
+            ExprKind::Load { buffer, index, .. } => self.load(expr.node, *buffer, *index).scalar(),
+            ExprKind::Unary { op, ty, operand: a } => {
                 let a = self.scalar(*a);
                 self.observer.unary(*op, *ty, mode, a)
             }
-            ExprKind::Binary(op, ty, a, b) => {
+            ExprKind::Binary { op, ty, left: a, right: b } => {
                 let (a, b) = (self.scalar(*a), self.scalar(*b));
                 self.observer.binary(*op, *ty, mode, a, b)
             }
-            ExprKind::Ternary(op, ty, operands) => {
+            ExprKind::Ternary { op, ty, operands } => {
                 let operands = operands.map(|operand| self.scalar(operand));
                 self.observer.ternary(*op, *ty, mode, operands)
             }
-            ExprKind::Cast(from, to, a) => {
+            ExprKind::Cast { from, to, value: a } => {
                 let a = self.scalar(*a);
                 self.observer.cast(*from, *to, mode, a)
             }
-            ExprKind::Bitcast(from, to, a) => {
+            ExprKind::Bitcast { from, to, value: a } => {
                 let a = self.scalar(*a);
                 self.observer.bitcast(*from, *to, mode, a)
             }
-            ExprKind::Extract(vector, component) => self.value(*vector).0[usize::from(self.observer.component(*component))],
-            ExprKind::Vector(_) => self.value(id).scalar(),
+            ExprKind::Extract { vector, component } => self.value(*vector).0[usize::from(self.observer.component(*component))],
+            ExprKind::Vector { .. } => self.value(id).scalar(),
         }
     }
 

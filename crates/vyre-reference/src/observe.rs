@@ -2,7 +2,7 @@
 
 use crate::semantics::Semantics;
 use vyre_foundation::ir::{AtomicOp, NodeId};
-use vyre_foundation::kernel::{BufferId, VarId};
+use vyre_foundation::kernel::{AccessKind, BufferId, VarId};
 
 /// One access to one element.
 #[derive(Clone, Copy)]
@@ -20,19 +20,6 @@ pub(crate) struct AtomicAccess {
     pub result: Option<VarId>,
     pub old: u64,
     pub new: u64,
-}
-
-/// What an access does to its element.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum AccessKind {
-    /// A load.
-    Load,
-    /// A store.
-    Store,
-    /// An atomic that only reads.
-    AtomicLoad,
-    /// An atomic that can change the element.
-    Atomic,
 }
 
 /// Is told of every access before it happens, and of what orders accesses.
@@ -80,10 +67,4 @@ impl Observer for Unobserved {
     fn atomic(&mut self, _: Access, _: AtomicAccess) {}
     #[inline(always)]
     fn out_of_bounds(&mut self, _: Access, _: AccessKind) {}
-}
-
-/// What an atomic op does to its element. One that may leave it as it is, such as a compare-exchange, counts as changing it: devices
-/// lock the element, or write the old value back.
-pub(crate) fn how(op: AtomicOp) -> AccessKind {
-    if op == AtomicOp::Load { AccessKind::AtomicLoad } else { AccessKind::Atomic }
 }

@@ -6,11 +6,12 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::sync::OnceLock;
+use vyre_foundation::analysis::{Scope, Uniformity};
 use vyre_foundation::ir::{
     Access, AtomicOp, BinaryOp, Builtin, DataType, FloatMode, Item, Node, Program, Scalar, Size, SubgroupOp, TernaryOp, UnaryOp,
     ValueType,
 };
-use vyre_foundation::kernel::{ExprId, ExprKind, Kernel, Stmt, StmtKind};
+use vyre_foundation::kernel::{Body, ExprId, ExprKind, Kernel, Stmt, StmtId, StmtKind};
 use vyre_foundation::memory_model::MemoryOrdering;
 use vyre_spec::{OpInfo, Storage};
 
@@ -323,7 +324,7 @@ impl Coverage {
                 Item::Node(_) | Item::Expr(_) => None,
             })
             .collect();
-        Reader { kernel, spelled, coverage: self }.body(&kernel.body, Context::Straight);
+        Reader { kernel, uniformity: validated.uniformity(), spelled, coverage: self }.body(kernel.body(), Context::Straight);
     }
 
     fn mark(&mut self, cell: &Cell) {
@@ -376,6 +377,7 @@ impl Coverage {
 /// Reads a kernel into a coverage.
 struct Reader<'a> {
     kernel: &'a Kernel,
+    uniformity: &'a Uniformity,
     /// By place: how barriers and scopes were written.
     spelled: HashMap<u32, Thing>,
     coverage: &'a mut Coverage,
@@ -393,21 +395,21 @@ impl Reader<'_> {
         self.thing(thing, context);
     }
 
-    fn body(&mut self, body: &[Stmt], context: Context) {
-        for stmt in body {
-            for expr in stmt.kind.exprs() {
+    fn body(&mut self, body: Body, context: Context) {
+        for (id, stmt) in self.kernel.stmts_of(body) {
+            for expr in stmt.kind.operands() {
                 self.expr(expr, context);
             }
-            self.stmt(stmt, context);
+            self.stmt(id, stmt, context);
         }
     }
 
-    fn stmt(&mut self, stmt: &Stmt, context: Context) {
+    fn stmt(&mut self, id: StmtId, stmt: &Stmt, context: Context) {
         let kernel = self.kernel;
         let thing = match &stmt.kind {
-            StmtKind::Let(var, _) => Thing::Let(kernel.vars[var.index()].ty),
-            StmtKind::Assign(var, _) => Thing::Assign(kernel.vars[var.index()].ty),
-            StmtKind::Store(buffer, ..) => {
+            StmtKind::Let { var, .. } => Thing::Let(kernel.vars[var.index()].ty),
+            StmtKind::Assign { var, .. } => Thing::Assign(kernel.vars[var.index()].ty),
+            StmtKind::Store { buffer, .. } => {
                 let buffer = kernel.buffer(*buffer);
                 Thing::Store(buffer.access, buffer.element.clone())
             }
@@ -416,54 +418,28 @@ impl Reader<'_> {
                 Thing::Atomic(*op, buffer.value.scalar().unwrap_or(Scalar::U32), buffer.access)
             }
             StmtKind::Subgroup { op, ty, .. } => Thing::Subgroup(*op, *ty),
-            StmtKind::If(cond, then, otherwise) => {
-                let inner = context.inside(kernel.expr(*cond).uniform, false);
-                self.body(then, inner);
-                self.body(otherwise, inner);
+            StmtKind::If { then, otherwise, .. } => {
+                let inner = context.inside(!self.uniformity.diverges(id, Scope::Workgroup), false);
+                self.body(*then, inner);
+                self.body(*otherwise, inner);
                 if otherwise.is_empty() { Thing::If } else { Thing::IfElse }
             }
-            StmtKind::Loop(_, from, to, body) => {
-                let uniform = kernel.expr(*from).uniform && kernel.expr(*to).uniform && !self.left_divergently(body);
-                self.body(body, context.inside(uniform, true));
+            StmtKind::Loop { body, .. } => {
+                self.body(*body, context.inside(!self.uniformity.diverges(id, Scope::Workgroup), true));
                 Thing::Loop
             }
             StmtKind::Break => Thing::Break,
             StmtKind::Continue => Thing::Continue,
             StmtKind::Return => Thing::Return,
-            StmtKind::Trap(_) => Thing::Trap,
-            StmtKind::Barrier => self.spelled.get(&stmt.place.0).cloned().unwrap_or(Thing::Barrier(MemoryOrdering::SeqCst)),
+            StmtKind::Trap { .. } => Thing::Trap,
+            StmtKind::Barrier => self.spelled.get(&stmt.node.0).cloned().unwrap_or(Thing::Barrier(MemoryOrdering::SeqCst)),
             StmtKind::GridSync => Thing::GridSync,
-            StmtKind::Scope(body) => {
-                self.body(body, context);
-                self.spelled.get(&stmt.place.0).cloned().unwrap_or(Thing::Block)
+            StmtKind::Scope { body } => {
+                self.body(*body, context);
+                self.spelled.get(&stmt.node.0).cloned().unwrap_or(Thing::Block)
             }
         };
         self.thing(thing, context);
-    }
-
-    /// Whether some invocations may leave this loop, or cut a round short, before others.
-    fn left_divergently(&self, body: &[Stmt]) -> bool {
-        fn walk(kernel: &Kernel, body: &[Stmt], uniform: bool) -> bool {
-            body.iter().any(|stmt| match &stmt.kind {
-                StmtKind::Break | StmtKind::Continue => !uniform,
-                StmtKind::If(cond, then, otherwise) => {
-                    let uniform = uniform && kernel.expr(*cond).uniform;
-                    walk(kernel, then, uniform) || walk(kernel, otherwise, uniform)
-                }
-                StmtKind::Scope(body) => walk(kernel, body, uniform),
-                StmtKind::Let(..)
-                | StmtKind::Assign(..)
-                | StmtKind::Store(..)
-                | StmtKind::Atomic { .. }
-                | StmtKind::Subgroup { .. }
-                | StmtKind::Loop(..)
-                | StmtKind::Return
-                | StmtKind::Barrier
-                | StmtKind::GridSync
-                | StmtKind::Trap(_) => false,
-            })
-        }
-        walk(self.kernel, body, true)
     }
 
     fn expr(&mut self, id: ExprId, context: Context) {
@@ -473,29 +449,29 @@ impl Reader<'_> {
             self.expr(operand, context);
         }
         match &expr.kind {
-            ExprKind::Lit(_) => {
+            ExprKind::Lit { .. } => {
                 if let Some(scalar) = expr.ty.scalar() {
                     self.thing(Thing::Literal(scalar), context);
                 }
             }
-            ExprKind::Var(_) => self.thing(Thing::Variable(expr.ty), context),
-            ExprKind::Builtin(builtin) => self.thing(Thing::Builtin(*builtin), context),
-            ExprKind::Len(buffer) => self.thing(Thing::Len(kernel.buffer(*buffer).access), context),
-            ExprKind::Load(buffer, _) => {
+            ExprKind::Var { .. } => self.thing(Thing::Variable(expr.ty), context),
+            ExprKind::Builtin { builtin } => self.thing(Thing::Builtin(*builtin), context),
+            ExprKind::Len { buffer } => self.thing(Thing::Len(kernel.buffer(*buffer).access), context),
+            ExprKind::Load { buffer, .. } => {
                 let buffer = kernel.buffer(*buffer);
                 self.thing(Thing::Load(buffer.access, buffer.element.clone()), context);
             }
-            ExprKind::Unary(op, ty, _) => self.op(Thing::Unary(*op, *ty), ty.is_float(), context),
-            ExprKind::Binary(op, ty, ..) => self.op(Thing::Binary(*op, *ty), ty.is_float(), context),
-            ExprKind::Ternary(op, ty, _) => self.op(Thing::Ternary(*op, *ty), ty.is_float(), context),
-            ExprKind::Cast(from, to, _) => self.op(Thing::Cast(*from, *to), from.is_float() || to.is_float(), context),
-            ExprKind::Bitcast(from, to, _) => self.op(Thing::Bitcast(*from, *to), from.is_float() || to.is_float(), context),
-            ExprKind::Vector(_) => {
+            ExprKind::Unary { op, ty, .. } => self.op(Thing::Unary(*op, *ty), ty.is_float(), context),
+            ExprKind::Binary { op, ty, .. } => self.op(Thing::Binary(*op, *ty), ty.is_float(), context),
+            ExprKind::Ternary { op, ty, .. } => self.op(Thing::Ternary(*op, *ty), ty.is_float(), context),
+            ExprKind::Cast { from, to, .. } => self.op(Thing::Cast(*from, *to), from.is_float() || to.is_float(), context),
+            ExprKind::Bitcast { from, to, .. } => self.op(Thing::Bitcast(*from, *to), from.is_float() || to.is_float(), context),
+            ExprKind::Vector { .. } => {
                 if let ValueType::Vector(part, count) = expr.ty {
                     self.thing(Thing::Vector(part, count), context);
                 }
             }
-            ExprKind::Extract(vector, component) => {
+            ExprKind::Extract { vector, component } => {
                 if let ValueType::Vector(part, _) = kernel.expr(*vector).ty {
                     self.thing(Thing::Extract(part, *component), context);
                 }

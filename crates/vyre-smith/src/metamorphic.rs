@@ -75,7 +75,7 @@ pub fn rewritten(program: &Program, rewrites: &[Rewrite]) -> Program {
 
 fn one(program: &Program, Rewrite { kind, place }: Rewrite, number: usize) -> Option<Program> {
     let kernel = program.validated().ok()?.kernel();
-    let types: BTreeMap<NodeId, ValueType> = kernel.exprs.iter().map(|expr| (expr.place, expr.ty)).collect();
+    let types: BTreeMap<NodeId, ValueType> = kernel.exprs.iter().map(|expr| (expr.node, expr.ty)).collect();
     let fresh = |what: &str| Name::from(format!("{what} {number}"));
     // Where it can be made.
     let change_expr = |place: NodeId, expr: &Expr| otherwise(kind, expr, *types.get(&place)?, program);

@@ -11,8 +11,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use vyre_foundation::ir::{
     Access, Body, BufferDecl, DataType, Expr, Item as Stop, Literal, Name, Node, Parts, Program, ValueType, Walk,
 };
-use vyre_foundation::kernel::{ExprId, ExprKind, Kernel, Stmt, StmtKind, VarId, for_each_stmt};
+use vyre_foundation::kernel::{Body as StmtBody, ExprId, ExprKind, Kernel, Stmt, StmtId, StmtKind, VarId};
 use vyre_foundation::specialize;
+use vyre_foundation::validate::Validated;
 use vyre_spec::ErrorCode;
 
 /// A program as segments.
@@ -55,23 +56,24 @@ pub(super) enum Source {
 /// If the program is not valid, or nested so deep that a segment would be deeper than programs may be.
 pub fn split(program: &Program) -> Result<Split, BackendError> {
     let program = specialize(program, [])?;
-    let kernel = program.validated().map_err(Clone::clone)?.kernel();
+    let validated = program.validated().map_err(Clone::clone)?;
+    let kernel = validated.kernel();
     if !kernel.uses.grid_sync {
         let sources = (0..program.buffers().len()).map(Source::Buffer).collect();
         let whole = Segment { program: program.clone(), takes: None, gives: None, sources };
         return Ok(Split { program, segments: vec![whole] });
     }
     let mut cut = Cut::of(&program, kernel);
-    let plan = Plan::of(kernel, &cut);
+    let plan = Plan::of(validated, &cut);
     let hidden = Hidden::of(&program, &mut cut.fresh);
     let segments = (0..cut.segments.len()).map(|n| segment(&program, kernel, &cut, &plan, &hidden, n));
     Ok(Split { segments: segments.collect::<Result<_, _>>()?, program })
 }
 
 /// A statement at the top of a segment, as it is written and as it is resolved.
-struct Item<'k> {
+struct Item {
     node: Node,
-    stmt: &'k Stmt,
+    stmt: StmtId,
 }
 
 /// A variable that is declared at the top of a segment.
@@ -86,7 +88,9 @@ struct Declared {
 /// The statements of each segment.
 struct Cut<'k> {
     kernel: &'k Kernel,
-    segments: Vec<Vec<Item<'k>>>,
+    segments: Vec<Vec<Item>>,
+    /// The grid barriers.
+    barriers: Vec<StmtId>,
     declared: BTreeMap<VarId, Declared>,
     /// Names that the program declares more than once.
     repeated: HashSet<Name>,
@@ -104,27 +108,29 @@ impl<'k> Cut<'k> {
         let mut cut = Cut {
             kernel,
             segments: vec![Vec::new()],
+            barriers: Vec::new(),
             declared: BTreeMap::new(),
             repeated,
             renamed: HashMap::new(),
             fresh: Fresh { taken, next: 1 },
         };
-        cut.scope(&program.parts().body, &kernel.body);
+        cut.scope(&program.parts().body, kernel.body());
         cut
     }
 
-    fn scope(&mut self, nodes: &[Node], stmts: &'k [Stmt]) {
+    fn scope(&mut self, nodes: &[Node], stmts: StmtBody) {
         let mut ending = Vec::new();
         // A valid program has one resolved statement per statement.
-        for (node, stmt) in nodes.iter().zip(stmts) {
+        for (node, (id, stmt)) in nodes.iter().zip(self.kernel.stmts_of(stmts)) {
             if let StmtKind::GridSync = stmt.kind {
                 self.segments.push(Vec::new());
-            } else if let (StmtKind::Scope(inner), Some(body)) = (&stmt.kind, node.bodies().next())
-                && waits_for_grid(inner)
+                self.barriers.push(id);
+            } else if let (StmtKind::Scope { body: inner }, Some(body)) = (stmt.kind, node.bodies().next())
+                && waits_for_grid(self.kernel, inner)
             {
                 self.scope(body, inner);
             } else {
-                ending.extend(self.item(node, stmt));
+                ending.extend(self.item(node, id, stmt));
             }
         }
         for name in ending {
@@ -133,7 +139,7 @@ impl<'k> Cut<'k> {
     }
 
     /// Adds a statement; gives the old name of a variable that it declares under a new one.
-    fn item(&mut self, node: &Node, stmt: &'k Stmt) -> Option<Name> {
+    fn item(&mut self, node: &Node, id: StmtId, stmt: &Stmt) -> Option<Name> {
         let mut node = node.clone();
         rename(&mut node, &self.renamed);
         let mut old = None;
@@ -154,7 +160,7 @@ impl<'k> Cut<'k> {
             self.declared.insert(var, Declared { segment: self.segments.len() - 1, name, definition });
         }
         if let Some(segment) = self.segments.last_mut() {
-            segment.push(Item { node, stmt });
+            segment.push(Item { node, stmt: id });
         }
         old
     }
@@ -179,28 +185,27 @@ impl Fresh {
     }
 }
 
-fn waits_for_grid(stmts: &[Stmt]) -> bool {
-    stmts.iter().any(|stmt| {
-        matches!(stmt.kind, StmtKind::GridSync) || matches!(&stmt.kind, StmtKind::Scope(inner) if waits_for_grid(inner))
-    })
+/// Whether there is a grid barrier among these, which validation allows inside scopes only.
+fn waits_for_grid(kernel: &Kernel, body: StmtBody) -> bool {
+    kernel.stmts[body.range()].iter().any(|stmt| matches!(stmt.kind, StmtKind::GridSync))
 }
 
 /// The variable that a statement declares for those after it, and its value if that is an expression.
 fn declared_by(stmt: &Stmt) -> Option<(VarId, Option<ExprId>)> {
     match &stmt.kind {
-        StmtKind::Let(var, value) => Some((*var, Some(*value))),
+        StmtKind::Let { var, value } => Some((*var, Some(*value))),
         StmtKind::Atomic { result, .. } | StmtKind::Subgroup { result, .. } => result.map(|var| (var, None)),
-        StmtKind::Assign(..)
-        | StmtKind::Store(..)
-        | StmtKind::If(..)
-        | StmtKind::Loop(..)
+        StmtKind::Assign { .. }
+        | StmtKind::Store { .. }
+        | StmtKind::If { .. }
+        | StmtKind::Loop { .. }
         | StmtKind::Break
         | StmtKind::Continue
         | StmtKind::Return
         | StmtKind::Barrier
         | StmtKind::GridSync
-        | StmtKind::Trap(_)
-        | StmtKind::Scope(_) => None,
+        | StmtKind::Trap { .. }
+        | StmtKind::Scope { .. } => None,
     }
 }
 
@@ -244,9 +249,10 @@ struct Plan {
 }
 
 impl Plan {
-    fn of(kernel: &Kernel, cut: &Cut<'_>) -> Plan {
+    fn of(validated: &Validated, cut: &Cut<'_>) -> Plan {
+        let kernel = validated.kernel();
         let again = computable_again(kernel, cut);
-        let ends = cut.segments.iter().position(|items| items.iter().any(|item| retires(item.stmt)));
+        let ends = cut.segments.iter().position(|items| items.iter().any(|item| retires(kernel, item.stmt)));
         let reached = &cut.segments[..ends.map_or(cut.segments.len(), |end| end + 1)];
         // What comes after the last segment that does something needs no state, and what traps there may do so by itself.
         let last = reached.iter().rposition(|items| !items.is_empty()).unwrap_or(0);
@@ -257,7 +263,7 @@ impl Plan {
             let earlier = |var: &VarId| cut.declared.get(var).is_some_and(|declared| declared.segment < n);
             for item in items.iter().rev() {
                 // Only what surely happens ends a value's life.
-                if let StmtKind::Assign(var, _) = item.stmt.kind {
+                if let StmtKind::Assign { var, .. } = kernel.stmt(item.stmt).kind {
                     live.remove(&var);
                 }
                 for_each_mention(kernel, item.stmt, &mut |var, reads| {
@@ -272,22 +278,18 @@ impl Plan {
             live.retain(earlier);
             live_before[n] = live.clone();
         }
-        let holds = |items: &[Item<'_>], wanted: fn(&StmtKind) -> bool| {
-            let mut found = false;
-            items.iter().for_each(|item| {
-                for_each_stmt(std::slice::from_ref(item.stmt), &mut |stmt: &Stmt| found |= wanted(&stmt.kind));
-            });
-            found
+        let holds = |items: &[Item], wanted: fn(&StmtKind) -> bool| {
+            items.iter().any(|item| kernel.stmts[whole(kernel, item.stmt).range()].iter().any(|stmt| wanted(&stmt.kind)))
         };
         let mut retired = false;
         let mut states = vec![None; cut.segments.len() - 1];
         for (n, state) in states.iter_mut().enumerate().take(last) {
-            let traps = holds(&cut.segments[n], |kind| matches!(kind, StmtKind::Trap(_)));
+            let traps = holds(&cut.segments[n], |kind| matches!(kind, StmtKind::Trap { .. }));
             retired |= traps || holds(&cut.segments[n], |kind| matches!(kind, StmtKind::Return));
             let mut crossing = State::new(retired, traps);
             for var in live_before[n + 1].difference(&again) {
-                let of = &kernel.vars[var.index()];
-                crossing.add(*var, of.ty, of.uniform);
+                let uniform = validated.uniformity().is_uniform_at(cut.barriers[n], *var);
+                crossing.add(*var, kernel.var(*var).ty, uniform);
             }
             *state = Some(crossing).filter(|state| !state.is_empty());
         }
@@ -298,31 +300,25 @@ impl Plan {
 /// Variables whose value is the same wherever it is computed: never assigned, and made of ids, literals, lengths, memory that is
 /// never written, and other such variables.
 fn computable_again(kernel: &Kernel, cut: &Cut<'_>) -> BTreeSet<VarId> {
-    let mut assigned: HashSet<VarId> = HashSet::new();
-    for_each_stmt(&kernel.body, &mut |stmt: &Stmt| {
-        if let StmtKind::Assign(var, _) = stmt.kind {
-            assigned.insert(var);
-        }
-    });
     let mut again = BTreeSet::new();
     // In the order of declaration, so that what a value is made of comes before it.
     for (var, declared) in &cut.declared {
         let Some((_, value)) = declared.definition else { continue };
-        let mut same = !assigned.contains(var);
-        for_each_part(kernel, value, &mut |kind| {
-            same &= match kind {
-                ExprKind::Var(part) => again.contains(part),
-                ExprKind::Load(buffer, _) => !kernel.buffer(*buffer).access.is_writable(),
-                ExprKind::Lit(_)
-                | ExprKind::Builtin(_)
-                | ExprKind::Len(_)
-                | ExprKind::Unary(..)
-                | ExprKind::Binary(..)
-                | ExprKind::Ternary(..)
-                | ExprKind::Cast(..)
-                | ExprKind::Bitcast(..)
-                | ExprKind::Vector(_)
-                | ExprKind::Extract(..) => true,
+        let mut same = kernel.var(*var).set_once;
+        kernel.for_each_part(value, &mut |_, part| {
+            same &= match part.kind {
+                ExprKind::Var { var } => again.contains(&var),
+                ExprKind::Load { buffer, .. } => !kernel.buffer(buffer).access.is_writable(),
+                ExprKind::Lit { .. }
+                | ExprKind::Builtin { .. }
+                | ExprKind::Len { .. }
+                | ExprKind::Unary { .. }
+                | ExprKind::Binary { .. }
+                | ExprKind::Ternary { .. }
+                | ExprKind::Cast { .. }
+                | ExprKind::Bitcast { .. }
+                | ExprKind::Vector { .. }
+                | ExprKind::Extract { .. } => true,
             };
         });
         if same {
@@ -332,44 +328,40 @@ fn computable_again(kernel: &Kernel, cut: &Cut<'_>) -> BTreeSet<VarId> {
     again
 }
 
-/// Calls `each` with an expression and all below it.
-fn for_each_part<'k>(kernel: &'k Kernel, expr: ExprId, each: &mut impl FnMut(&'k ExprKind)) {
-    let mut pending = vec![expr];
-    while let Some(id) = pending.pop() {
-        let kind = &kernel.expr(id).kind;
-        each(kind);
-        pending.extend(kind.operands());
-    }
+/// A statement and all below it.
+fn whole(kernel: &Kernel, stmt: StmtId) -> StmtBody {
+    StmtBody { first: stmt, end: kernel.stmt(stmt).end }
 }
 
 /// Calls `each` with every variable that a statement, or one below it, reads (true) or assigns (false).
-fn for_each_mention(kernel: &Kernel, stmt: &Stmt, each: &mut impl FnMut(VarId, bool)) {
-    for_each_stmt(std::slice::from_ref(stmt), &mut |stmt: &Stmt| {
-        if let StmtKind::Assign(var, _) = stmt.kind {
+fn for_each_mention(kernel: &Kernel, stmt: StmtId, each: &mut impl FnMut(VarId, bool)) {
+    for stmt in &kernel.stmts[whole(kernel, stmt).range()] {
+        if let StmtKind::Assign { var, .. } = stmt.kind {
             each(var, false);
         }
-        for expr in stmt.kind.exprs() {
-            for_each_part(kernel, expr, &mut |kind| {
-                if let ExprKind::Var(var) = kind {
-                    each(*var, true);
+        for expr in stmt.kind.operands() {
+            kernel.for_each_part(expr, &mut |_, part| {
+                if let ExprKind::Var { var } = part.kind {
+                    each(var, true);
                 }
             });
         }
-    });
+    }
 }
 
-/// Whether every invocation that comes to this statement is retired by it. Loops may take no round.
-fn retires(stmt: &Stmt) -> bool {
-    match &stmt.kind {
-        StmtKind::Return | StmtKind::Trap(_) => true,
-        StmtKind::If(_, then, otherwise) => then.iter().any(retires) && otherwise.iter().any(retires),
-        StmtKind::Scope(body) => body.iter().any(retires),
-        StmtKind::Let(..)
-        | StmtKind::Assign(..)
-        | StmtKind::Store(..)
+/// Whether every invocation that comes to this statement is retired by it. Loops may have no iteration.
+fn retires(kernel: &Kernel, stmt: StmtId) -> bool {
+    let any = |body| kernel.stmts_of(body).any(|(id, _)| retires(kernel, id));
+    match kernel.stmt(stmt).kind {
+        StmtKind::Return | StmtKind::Trap { .. } => true,
+        StmtKind::If { then, otherwise, .. } => any(then) && any(otherwise),
+        StmtKind::Scope { body } => any(body),
+        StmtKind::Let { .. }
+        | StmtKind::Assign { .. }
+        | StmtKind::Store { .. }
         | StmtKind::Atomic { .. }
         | StmtKind::Subgroup { .. }
-        | StmtKind::Loop(..)
+        | StmtKind::Loop { .. }
         | StmtKind::Break
         | StmtKind::Continue
         | StmtKind::Barrier
@@ -519,7 +511,7 @@ fn statements(
     let mut body: Vec<Node> = Vec::new();
     for item in &cut.segments[n] {
         body.push(item.node.clone());
-        if retires(item.stmt) {
+        if retires(kernel, item.stmt) {
             break;
         }
     }
@@ -552,9 +544,9 @@ fn needed_again(kernel: &Kernel, cut: &Cut<'_>, plan: &Plan, n: usize) -> BTreeS
         if needed.insert(var)
             && let Some((_, value)) = cut.declared[&var].definition
         {
-            for_each_part(kernel, value, &mut |kind| {
-                if let ExprKind::Var(part) = kind {
-                    pending.push(*part);
+            kernel.for_each_part(value, &mut |_, part| {
+                if let ExprKind::Var { var } = part.kind {
+                    pending.push(var);
                 }
             });
         }

@@ -40,31 +40,40 @@
 mod resolve;
 mod uniformity;
 
+use crate::analysis::Uniformity;
 use crate::determinism::{self, Determinism};
 use crate::diagnostic::{BufferPart, Diagnostic, Location, Poison, Report};
 use crate::ir::{Access, NodeId, Program};
 use crate::kernel::Kernel;
+use std::sync::{Arc, OnceLock};
 use vyre_spec::ErrorCode;
 use vyre_spec::limits::{MAX_NESTING, portable};
 
 /// The proof that a program keeps all rules, with what was found out on the way. Only [`Program::validated`] makes one.
 #[derive(Debug)]
 pub struct Validated {
-    kernel: Kernel,
-    determinism: Determinism,
+    kernel: Arc<Kernel>,
+    uniformity: OnceLock<Uniformity>,
+    determinism: OnceLock<Determinism>,
 }
 
 impl Validated {
     /// The resolved program.
     #[must_use]
-    pub fn kernel(&self) -> &Kernel {
+    pub fn kernel(&self) -> &Arc<Kernel> {
         &self.kernel
+    }
+
+    /// Which values are the same for invocations that evaluate them together.
+    #[must_use]
+    pub fn uniformity(&self) -> &Uniformity {
+        self.uniformity.get_or_init(|| Uniformity::of(&self.kernel))
     }
 
     /// Whether the program's bytes are the same under every schedule, as far as can be told without running it.
     #[must_use]
     pub fn determinism(&self) -> &Determinism {
-        &self.determinism
+        self.determinism.get_or_init(|| determinism::of_kernel(&self.kernel))
     }
 }
 
@@ -79,10 +88,7 @@ impl Program {
 /// Checks every rule.
 pub(crate) fn validate(program: &Program) -> Result<Validated, Report> {
     match check(program, &Poison::default()) {
-        Ok(kernel) => {
-            let determinism = determinism::of_kernel(&kernel);
-            Ok(Validated { kernel, determinism })
-        }
+        Ok(kernel) => Ok(Validated { kernel: kernel.into(), uniformity: OnceLock::new(), determinism: OnceLock::new() }),
         Err(mistakes) => Err(Report::about(program, mistakes)),
     }
 }
@@ -96,8 +102,8 @@ fn check(program: &Program, poison: &Poison) -> Result<Kernel, Vec<Diagnostic>> 
     if let Some(mistake) = nested_too_deep(program) {
         return Err(vec![mistake]);
     }
-    let (mut kernel, mut mistakes) = resolve::resolve(program, poison);
-    uniformity::check(&mut kernel, &mut mistakes);
+    let (kernel, mut mistakes) = resolve::resolve(program, poison);
+    uniformity::check(&kernel, &mut mistakes);
     if mistakes.is_empty() { Ok(kernel) } else { Err(mistakes) }
 }
 

@@ -9,7 +9,10 @@ use crate::ir::{
     Access, Axis, Body, BufferDecl, Builtin, DataType, Element, Expr, Item, Literal, Name, Node, NodeId, OpId, Parts, Program,
     Size, SpecValue,
 };
-use crate::kernel::{Buffer, BufferId, ExprId, ExprKind, Kernel, Stmt, StmtKind, TypedExpr, Uses, Var, VarId};
+use crate::kernel::{
+    AccessId, AccessKind, Body as StmtBody, Buffer, BufferId, ExprId, ExprKind, Few, Kernel, MAX_OPERANDS, MemoryAccess, Stmt,
+    StmtId, StmtKind, TypedExpr, Uses, Var, VarId, VarKind,
+};
 use crate::memory_model::MemoryOrdering;
 use crate::text::{code, suggest::nearest};
 use std::cell::OnceCell;
@@ -53,8 +56,9 @@ struct Resolver<'a> {
     gone: HashMap<Name, (Location, bool)>,
     /// All declarations of variables in the program, in order; made when the first name is not known.
     all_declared: OnceCell<HashMap<&'a Name, Vec<(NodeId, Location)>>>,
-    /// The statement whose own expressions are being looked at.
+    /// The statement whose own expressions are being looked at: its place in the program, and its number.
     statement: NodeId,
+    stmt: StmtId,
     /// Names declared in the open scopes, innermost last; see `scope`.
     declared: Vec<Name>,
     /// By variable: whether its type is known.
@@ -80,7 +84,8 @@ pub(super) fn resolve(program: &Program, poison: &Poison) -> (Kernel, Vec<Diagno
             buffers: Vec::new(),
             vars: Vec::new(),
             exprs: Vec::new(),
-            body: Vec::new(),
+            stmts: Vec::new(),
+            accesses: Vec::new(),
             workgroup_size: program.workgroup_size(),
             floats: parts.floats,
             subgroup: parts.subgroup,
@@ -91,6 +96,7 @@ pub(super) fn resolve(program: &Program, poison: &Poison) -> (Kernel, Vec<Diagno
         gone: HashMap::new(),
         all_declared: OnceCell::new(),
         statement: NodeId(0),
+        stmt: StmtId(0),
         declared: Vec::new(),
         typed: Vec::new(),
         next_place: 0,
@@ -103,7 +109,7 @@ pub(super) fn resolve(program: &Program, poison: &Poison) -> (Kernel, Vec<Diagno
     resolver.buffers();
     let workgroup_known = resolver.workgroup();
     resolver.subgroup(workgroup_known);
-    resolver.kernel.body = resolver.scope(&parts.body);
+    resolver.scope(&parts.body);
     debug_assert_eq!(resolver.next_place as usize, program.walk().count(), "places are counted as Walk counts them");
     (resolver.kernel, resolver.mistakes)
 }
@@ -251,7 +257,8 @@ impl<'a> Resolver<'a> {
             }
             let value = element.value_type().unwrap_or(ValueType::Scalar(Scalar::U32));
             self.note_type(value);
-            self.kernel.buffers.push(Buffer { name: decl.name.clone(), access: decl.access, element, value, count });
+            let (name, access, binding) = (decl.name.clone(), decl.access, decl.binding);
+            self.kernel.buffers.push(Buffer { name, access, binding, element, value, count });
         }
         if let Some((n, bytes)) = exceeds(&self.kernel, MAX_WORKGROUP_BYTES) {
             self.mistake(
@@ -423,12 +430,19 @@ impl<'a> Resolver<'a> {
         place
     }
 
+    fn next_stmt(&self) -> StmtId {
+        StmtId(self.kernel.stmts.len() as u32)
+    }
+
     /// The statements of a scope; what it declares ends with it.
-    fn scope(&mut self, body: &[Node]) -> Vec<Stmt> {
+    fn scope(&mut self, body: &[Node]) -> StmtBody {
         let outer = self.declared.len();
-        let stmts = body.iter().map(|node| self.stmt(node)).collect();
+        let first = self.next_stmt();
+        for node in body {
+            self.statement(node);
+        }
         self.end_scope(outer);
-        stmts
+        StmtBody { first, end: self.next_stmt() }
     }
 
     fn end_scope(&mut self, outer: usize) {
@@ -439,27 +453,38 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    fn new_var(&mut self, name: &Name, ty: Option<ValueType>) -> VarId {
+    fn new_var(&mut self, name: &Name, ty: Option<ValueType>, kind: VarKind) -> VarId {
         let id = VarId(self.kernel.vars.len() as u32);
         let stand_in = ValueType::Scalar(Scalar::U32);
-        self.kernel.vars.push(Var { name: name.clone(), ty: ty.unwrap_or(stand_in), uniform: true });
+        let (name, ty_or_poison) = (name.clone(), ty.unwrap_or(stand_in));
+        self.kernel.vars.push(Var { name, ty: ty_or_poison, kind, set_once: true, declared: self.stmt });
         self.typed.push(ty.is_some());
         id
     }
 
     fn declare_var(&mut self, name: &Name, ty: Option<ValueType>, place: NodeId) -> VarId {
-        let id = self.new_var(name, ty);
+        let id = self.new_var(name, ty, VarKind::Let);
         self.declare(name, Meaning::Var(id), Location::Head(place));
         id
     }
 
-    fn stmt(&mut self, node: &Node) -> Stmt {
+    /// What a statement becomes that a mistake leaves nothing of.
+    fn nothing(&self) -> StmtKind {
+        let here = self.next_stmt();
+        StmtKind::Scope { body: StmtBody { first: here, end: here } }
+    }
+
+    fn statement(&mut self, node: &Node) {
         let place = self.place();
         self.statement = place;
+        let id = self.next_stmt();
+        self.stmt = id;
+        // It comes before the statements below it, which are not known yet.
+        self.kernel.stmts.push(Stmt { kind: StmtKind::Return, node: place, end: id });
         let kind = match node {
             Node::Let { name, value } => {
                 let value = self.expr(value);
-                StmtKind::Let(self.declare_var(name, value.ty, place), value.id)
+                StmtKind::Let { var: self.declare_var(name, value.ty, place), value: value.id }
             }
             Node::Assign { name, value } => {
                 let target = self.assignable(name, place);
@@ -476,8 +501,11 @@ impl<'a> Resolver<'a> {
                     self.mistake(diagnostic);
                 }
                 match target {
-                    Some((var, _, _)) => StmtKind::Assign(var, value.id),
-                    None => StmtKind::Scope(Vec::new()),
+                    Some((var, _, _)) => {
+                        self.kernel.vars[var.index()].set_once = false;
+                        StmtKind::Assign { var, value: value.id }
+                    }
+                    None => self.nothing(),
                 }
             }
             Node::Store { buffer, index, value } => {
@@ -487,9 +515,10 @@ impl<'a> Resolver<'a> {
                 match target {
                     Some(buffer) => {
                         self.stored(buffer, value);
-                        StmtKind::Store(buffer, index.id, value.id)
+                        let access = self.access(AccessKind::Store, buffer, index.id, place);
+                        StmtKind::Store { access, buffer, index: index.id, value: value.id }
                     }
-                    None => StmtKind::Scope(Vec::new()),
+                    None => self.nothing(),
                 }
             }
             Node::Atomic { result, op, buffer, index, operands } => {
@@ -500,14 +529,11 @@ impl<'a> Resolver<'a> {
                 let ty = target.and_then(|(_, ty)| self.op(OpId::Atomic(*op), Some(ty.into()), &operands, place));
                 let result = self.result(result.as_ref(), op.info(), ty, place);
                 match target {
-                    Some((buffer, _)) => StmtKind::Atomic {
-                        result,
-                        op: *op,
-                        buffer,
-                        index: index.id,
-                        operands: operands.iter().map(|operand| operand.id).collect(),
-                    },
-                    None => StmtKind::Scope(Vec::new()),
+                    Some((buffer, _)) => {
+                        let access = self.access(AccessKind::of_atomic(*op), buffer, index.id, place);
+                        StmtKind::Atomic { access, result, op: *op, buffer, index: index.id, operands: few(&operands) }
+                    }
+                    None => self.nothing(),
                 }
             }
             Node::Subgroup { result, op, operands } => {
@@ -516,12 +542,7 @@ impl<'a> Resolver<'a> {
                 let operands: Vec<Typed> = operands.iter().map(|operand| self.expr(operand)).collect();
                 let ty = self.op(OpId::Subgroup(*op), None, &operands, place);
                 let result = self.result(result.as_ref(), op.info(), ty, place);
-                StmtKind::Subgroup {
-                    result,
-                    op: *op,
-                    ty: ty.unwrap_or(Scalar::U32),
-                    operands: operands.iter().map(|operand| operand.id).collect(),
-                }
+                StmtKind::Subgroup { result, op: *op, ty: ty.unwrap_or(Scalar::U32), operands: few(&operands) }
             }
             Node::If { cond, then, otherwise } => {
                 let cond = self.fixed(cond, Scalar::Bool, ErrorCode::E0305, "a condition");
@@ -529,17 +550,17 @@ impl<'a> Resolver<'a> {
                 let then = self.scope(then);
                 let otherwise = self.scope(otherwise);
                 self.control -= 1;
-                StmtKind::If(cond.id, then, otherwise)
+                StmtKind::If { cond: cond.id, then, otherwise }
             }
             Node::Loop { var, from, to, body } => {
                 let from = self.fixed(from, Scalar::U32, ErrorCode::E0307, "a loop bound");
                 let to = self.fixed(to, Scalar::U32, ErrorCode::E0307, "a loop bound");
                 let outer = self.declared.len();
-                let counter = self.new_var(var, Some(ValueType::Scalar(Scalar::U32)));
+                let counter = self.new_var(var, Some(ValueType::Scalar(Scalar::U32)), VarKind::Counter);
                 self.declare(var, Meaning::Counter(counter), Location::Head(place));
                 let body = self.loop_body(body);
                 self.end_scope(outer);
-                StmtKind::Loop(counter, from.id, to.id, body)
+                StmtKind::Loop { counter, from: from.id, to: to.id, body }
             }
             Node::Break => {
                 self.in_loop("break", place);
@@ -553,11 +574,17 @@ impl<'a> Resolver<'a> {
             Node::Barrier { ordering } => self.barrier(*ordering, place),
             Node::Trap { tag } => {
                 self.kernel.uses.trap = true;
-                StmtKind::Trap(*tag)
+                StmtKind::Trap { tag: *tag }
             }
-            Node::Block(body) | Node::Region { body, .. } => StmtKind::Scope(self.scope(body)),
+            Node::Block(body) | Node::Region { body, .. } => StmtKind::Scope { body: self.scope(body) },
         };
-        Stmt { kind, place }
+        let end = self.next_stmt();
+        self.kernel.stmts[id.index()] = Stmt { kind, node: place, end };
+    }
+
+    fn access(&mut self, kind: AccessKind, buffer: BufferId, index: ExprId, node: NodeId) -> AccessId {
+        self.kernel.accesses.push(MemoryAccess { kind, buffer, index, stmt: self.stmt, node });
+        AccessId(self.kernel.accesses.len() as u32 - 1)
     }
 
     fn in_loop(&mut self, word: &str, place: NodeId) {
@@ -570,7 +597,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    fn loop_body(&mut self, body: &Body) -> Vec<Stmt> {
+    fn loop_body(&mut self, body: &Body) -> StmtBody {
         self.loops += 1;
         self.control += 1;
         let stmts = self.scope(body);
@@ -587,7 +614,7 @@ impl<'a> Resolver<'a> {
                         .at(Location::Tree(place))
                         .fix("write", Fix::Replace(Location::Tree(place), "barrier".into())),
                 );
-                StmtKind::Scope(Vec::new())
+                self.nothing()
             }
             MemoryOrdering::Acquire | MemoryOrdering::Release | MemoryOrdering::AcqRel | MemoryOrdering::SeqCst => {
                 self.kernel.uses.barrier = true;
@@ -624,7 +651,7 @@ impl<'a> Resolver<'a> {
         if let Some(ty) = result {
             self.note_type(ty);
         }
-        let id = self.new_var(name, result);
+        let id = self.new_var(name, result, VarKind::Result);
         self.declare(name, Meaning::Var(id), Location::Result(place));
         Some(id)
     }
@@ -779,30 +806,40 @@ impl<'a> Resolver<'a> {
         let id = ExprId(self.kernel.exprs.len() as u32);
         // An unknown type belongs to a program that is not valid; the kernel is then dropped.
         let stand_in = ValueType::Scalar(Scalar::U32);
-        self.kernel.exprs.push(TypedExpr { kind, ty: ty.unwrap_or(stand_in), place, uniform: true });
+        self.kernel.exprs.push(TypedExpr { kind, ty: ty.unwrap_or(stand_in), node: place });
         Typed { id, ty, place, literal: false }
     }
 
     fn unknown_expr(&mut self, place: NodeId) -> Typed {
-        self.push(ExprKind::Lit(0), None, place)
+        self.push(ExprKind::Lit { bits: 0 }, None, place)
+    }
+
+    /// A poisoned expression over these. It keeps their divergence: a wrong condition must not hide a barrier it makes divergent.
+    fn poisoned(&mut self, below: &[ExprId], ty: Option<ValueType>, place: NodeId) -> Typed {
+        let mut below = below.to_vec();
+        while below.len() > 4 {
+            let rest = below.split_off(below.len() - 2);
+            below.push(self.push(ExprKind::Vector { components: Few::of(&rest) }, None, place).id);
+        }
+        self.push(ExprKind::Vector { components: Few::of(&below) }, ty, place)
     }
 
     fn expr(&mut self, expr: &Expr) -> Typed {
         let place = self.place();
         if self.poison.has(Location::Tree(place)) {
-            let below = expr.children().map(|child| self.expr(child).id).collect();
-            return self.push(ExprKind::Vector(below), None, place);
+            let below: Vec<ExprId> = expr.children().map(|child| self.expr(child).id).collect();
+            return self.poisoned(&below, None, place);
         }
         match expr {
             Expr::Lit(literal) => Typed { literal: true, ..self.literal(*literal, place) },
             Expr::Var(name) => self.var(name, place),
             Expr::Builtin(builtin) => {
                 self.builtin(*builtin, place);
-                self.push(ExprKind::Builtin(*builtin), Some(Scalar::U32.into()), place)
+                self.push(ExprKind::Builtin { builtin: *builtin }, Some(Scalar::U32.into()), place)
             }
             Expr::Len(name) => match self.buffer(name, place) {
-                Some(buffer) => self.push(ExprKind::Len(buffer), Some(Scalar::U32.into()), place),
-                None => self.push(ExprKind::Lit(0), Some(Scalar::U32.into()), place),
+                Some(buffer) => self.push(ExprKind::Len { buffer }, Some(Scalar::U32.into()), place),
+                None => self.push(ExprKind::Lit { bits: 0 }, Some(Scalar::U32.into()), place),
             },
             Expr::Load { buffer, index } => {
                 let buffer = self.buffer(buffer, place);
@@ -810,7 +847,8 @@ impl<'a> Resolver<'a> {
                 match buffer {
                     Some(buffer) => {
                         let ty = self.known_buffers[buffer.index()].then_some(self.kernel.buffer(buffer).value);
-                        self.push(ExprKind::Load(buffer, index.id), ty, place)
+                        let access = self.access(AccessKind::Load, buffer, index.id, place);
+                        self.push(ExprKind::Load { access, buffer, index: index.id }, ty, place)
                     }
                     None => self.unknown_expr(place),
                 }
@@ -820,7 +858,7 @@ impl<'a> Resolver<'a> {
                 match self.op(OpId::Unary(*op), None, &[operand], place) {
                     Some(t) => {
                         let ty = op.info().result_type(t).map(ValueType::Scalar);
-                        self.push(ExprKind::Unary(*op, t, operand.id), ty, place)
+                        self.push(ExprKind::Unary { op: *op, ty: t, operand: operand.id }, ty, place)
                     }
                     None => self.after_bad_operands(op.info(), &[operand], place),
                 }
@@ -831,7 +869,7 @@ impl<'a> Resolver<'a> {
                 match self.op(OpId::Binary(*op), None, &[left, right], place) {
                     Some(t) => {
                         let ty = op.info().result_type(t).map(ValueType::Scalar);
-                        self.push(ExprKind::Binary(*op, t, left.id, right.id), ty, place)
+                        self.push(ExprKind::Binary { op: *op, ty: t, left: left.id, right: right.id }, ty, place)
                     }
                     None => self.after_bad_operands(op.info(), &[left, right], place),
                 }
@@ -841,7 +879,8 @@ impl<'a> Resolver<'a> {
                 match self.op(OpId::Ternary(*op), None, &operands, place) {
                     Some(t) => {
                         let ty = op.info().result_type(t).map(ValueType::Scalar);
-                        self.push(ExprKind::Ternary(*op, t, operands.map(|operand| operand.id)), ty, place)
+                        let operands = operands.map(|operand| operand.id);
+                        self.push(ExprKind::Ternary { op: *op, ty: t, operands }, ty, place)
                     }
                     None => self.after_bad_operands(op.info(), &operands, place),
                 }
@@ -868,8 +907,8 @@ impl<'a> Resolver<'a> {
                     }
                 };
                 match from {
-                    Some(from) => self.push(ExprKind::Cast(from, *to, value.id), Some((*to).into()), place),
-                    None => self.push(ExprKind::Lit(0), Some((*to).into()), place),
+                    Some(from) => self.push(ExprKind::Cast { from, to: *to, value: value.id }, Some((*to).into()), place),
+                    None => self.push(ExprKind::Lit { bits: 0 }, Some((*to).into()), place),
                 }
             }
             Expr::Bitcast { to, value } => {
@@ -898,8 +937,8 @@ impl<'a> Resolver<'a> {
                     }
                 };
                 match from {
-                    Some(from) => self.push(ExprKind::Bitcast(from, *to, value.id), Some((*to).into()), place),
-                    None => self.push(ExprKind::Lit(0), Some((*to).into()), place),
+                    Some(from) => self.push(ExprKind::Bitcast { from, to: *to, value: value.id }, Some((*to).into()), place),
+                    None => self.push(ExprKind::Lit { bits: 0 }, Some((*to).into()), place),
                 }
             }
             Expr::Vector { components } => {
@@ -907,8 +946,8 @@ impl<'a> Resolver<'a> {
                 let ty = self.vector_type(&components, place);
                 match ty {
                     Some(ty) => {
-                        let ids = components.iter().map(|component| component.id).collect();
-                        self.push(ExprKind::Vector(ids), Some(ty), place)
+                        let ids: Vec<ExprId> = components.iter().map(|component| component.id).collect();
+                        self.push(ExprKind::Vector { components: Few::of(&ids) }, Some(ty), place)
                     }
                     None => self.unknown_expr(place),
                 }
@@ -917,7 +956,7 @@ impl<'a> Resolver<'a> {
                 let vector = self.expr(vector);
                 match vector.ty {
                     Some(ValueType::Vector(scalar, count)) if *component < count => {
-                        self.push(ExprKind::Extract(vector.id, *component), Some(scalar.into()), place)
+                        self.push(ExprKind::Extract { vector: vector.id, component: *component }, Some(scalar.into()), place)
                     }
                     None => self.unknown_expr(place),
                     Some(found) => {
@@ -942,7 +981,7 @@ impl<'a> Resolver<'a> {
     fn literal(&mut self, literal: Literal, place: NodeId) -> Typed {
         let scalar = literal.scalar();
         let bits = vyre_scalar::canonicalize(scalar, self.kernel.floats, literal.bits());
-        self.push(ExprKind::Lit(bits), Some(scalar.into()), place)
+        self.push(ExprKind::Lit { bits }, Some(scalar.into()), place)
     }
 
     fn var(&mut self, name: &Name, place: NodeId) -> Typed {
@@ -955,7 +994,7 @@ impl<'a> Resolver<'a> {
         match binding.meaning {
             Meaning::Var(var) | Meaning::Counter(var) => {
                 let ty = self.typed[var.index()].then_some(self.kernel.vars[var.index()].ty);
-                self.push(ExprKind::Var(var), ty, place)
+                self.push(ExprKind::Var { var }, ty, place)
             }
             Meaning::Const(n) => match self.parts.consts[n as usize].default.literal() {
                 Some(literal) => self.literal(literal, place),
@@ -1139,9 +1178,8 @@ impl<'a> Resolver<'a> {
             vyre_spec::ResultRule::Fixed(scalar) => Some(ValueType::Scalar(scalar)),
             vyre_spec::ResultRule::T | vyre_spec::ResultRule::UnsignedT | vyre_spec::ResultRule::None => None,
         };
-        // The stand-in keeps the operands' divergence: a wrong condition must not hide a barrier it makes divergent.
-        let ids = operands.iter().map(|operand| operand.id).collect();
-        self.push(ExprKind::Vector(ids), ty, place)
+        let ids: Vec<ExprId> = operands.iter().map(|operand| operand.id).collect();
+        self.poisoned(&ids, ty, place)
     }
 
     /// Adds what was expected and found, and the conversion that would mend it.
@@ -1150,8 +1188,8 @@ impl<'a> Resolver<'a> {
         let diagnostic = diagnostic.expected(expected).found(found);
         let at = Location::Tree(value.place);
         let (ValueType::Scalar(to), ValueType::Scalar(from)) = (expected, found) else { return diagnostic };
-        if let (true, ExprKind::Lit(bits)) = (value.literal, &self.kernel.expr(value.id).kind)
-            && let Some(written) = literal_as(Literal::from_bits(from, *bits), to)
+        if let (true, ExprKind::Lit { bits }) = (value.literal, self.kernel.expr(value.id).kind)
+            && let Some(written) = literal_as(Literal::from_bits(from, bits), to)
         {
             return diagnostic.fix("write", Fix::Replace(at, written));
         }
@@ -1162,6 +1200,12 @@ impl<'a> Resolver<'a> {
             }
         }
     }
+}
+
+/// The operands of an operation, as many as its row allows.
+fn few(operands: &[Typed]) -> Few<MAX_OPERANDS> {
+    let ids: Vec<ExprId> = operands.iter().take(MAX_OPERANDS).map(|operand| operand.id).collect();
+    Few::of(&ids)
 }
 
 /// Where the variables of a program are declared.

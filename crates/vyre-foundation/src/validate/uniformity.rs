@@ -15,7 +15,7 @@
 
 use crate::diagnostic::{Diagnostic, Location};
 use crate::ir::{Access, NodeId, SubgroupOp};
-use crate::kernel::{ExprId, ExprKind, Kernel, Stmt, StmtKind, VarId};
+use crate::kernel::{Body, ExprId, ExprKind, Kernel, Stmt, StmtKind, VarId};
 use vyre_spec::ErrorCode;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -68,8 +68,8 @@ struct Graph<'a> {
     around: Vec<(Node, bool)>,
 }
 
-/// Marks uniform variables and expressions in the kernel and adds the mistakes to `mistakes`.
-pub(super) fn check(kernel: &mut Kernel, mistakes: &mut Vec<Diagnostic>) {
+/// Adds the mistakes to `mistakes`.
+pub(super) fn check(kernel: &Kernel, mistakes: &mut Vec<Diagnostic>) {
     let count = kernel.vars.len();
     let mut graph = Graph {
         kernel,
@@ -82,55 +82,32 @@ pub(super) fn check(kernel: &mut Kernel, mistakes: &mut Vec<Diagnostic>) {
         lanes: Vec::new(),
         around: Vec::new(),
     };
-    graph.body(&kernel.body);
+    graph.body(kernel.body());
     graph.spread();
     graph.report(mistakes);
-    let causes = graph.causes;
-    for (var, cause) in kernel.vars.iter_mut().zip(&causes) {
-        var.uniform = cause.is_none();
-    }
-    for i in 0..kernel.exprs.len() {
-        let id = ExprId(i as u32);
-        kernel.exprs[i].uniform = divergence_source(kernel, id).is_none()
-            && kernel.exprs[i].kind.operands().iter().all(|operand| kernel.expr(*operand).uniform)
-            && match kernel.exprs[i].kind {
-                ExprKind::Var(var) => kernel.vars[var.index()].uniform,
-                ExprKind::Lit(_)
-                | ExprKind::Builtin(_)
-                | ExprKind::Len(_)
-                | ExprKind::Load(..)
-                | ExprKind::Unary(..)
-                | ExprKind::Binary(..)
-                | ExprKind::Ternary(..)
-                | ExprKind::Cast(..)
-                | ExprKind::Bitcast(..)
-                | ExprKind::Vector(_)
-                | ExprKind::Extract(..) => true,
-            };
-    }
 }
 
 /// The place of this expression if it differs between invocations whatever its operands are.
 fn divergence_source(kernel: &Kernel, id: ExprId) -> Option<NodeId> {
     let expr = kernel.expr(id);
-    let diverges = match &expr.kind {
-        ExprKind::Builtin(builtin) => !builtin.is_uniform(),
-        ExprKind::Load(buffer, _) => match kernel.buffer(*buffer).access {
+    let diverges = match expr.kind {
+        ExprKind::Builtin { builtin } => !builtin.is_uniform(),
+        ExprKind::Load { buffer, .. } => match kernel.buffer(buffer).access {
             Access::Read | Access::Uniform => false,
             Access::ReadWrite | Access::Output | Access::Workgroup => true,
         },
-        ExprKind::Lit(_)
-        | ExprKind::Var(_)
-        | ExprKind::Len(_)
-        | ExprKind::Unary(..)
-        | ExprKind::Binary(..)
-        | ExprKind::Ternary(..)
-        | ExprKind::Cast(..)
-        | ExprKind::Bitcast(..)
-        | ExprKind::Vector(_)
-        | ExprKind::Extract(..) => false,
+        ExprKind::Lit { .. }
+        | ExprKind::Var { .. }
+        | ExprKind::Len { .. }
+        | ExprKind::Unary { .. }
+        | ExprKind::Binary { .. }
+        | ExprKind::Ternary { .. }
+        | ExprKind::Cast { .. }
+        | ExprKind::Bitcast { .. }
+        | ExprKind::Vector { .. }
+        | ExprKind::Extract { .. } => false,
     };
-    diverges.then_some(expr.place)
+    diverges.then_some(expr.node)
 }
 
 impl<'a> Graph<'a> {
@@ -165,7 +142,7 @@ impl<'a> Graph<'a> {
             if let Some(place) = divergence_source(self.kernel, id) {
                 self.mark(node, Cause::Expr(place));
             }
-            if let ExprKind::Var(var) = self.kernel.expr(id).kind {
+            if let ExprKind::Var { var } = self.kernel.expr(id).kind {
                 self.edge(Graph::var(var), node, Cause::Node(Graph::var(var)));
             }
             pending.extend(self.kernel.expr(id).kind.operands());
@@ -187,50 +164,50 @@ impl<'a> Graph<'a> {
         self.rendezvous.push(Rendezvous { place, region, subgroup });
     }
 
-    fn body(&mut self, body: &'a [Stmt]) {
-        for stmt in body {
+    fn body(&mut self, body: Body) {
+        for (_, stmt) in self.kernel.stmts_of(body) {
             self.stmt(stmt);
         }
     }
 
     fn stmt(&mut self, stmt: &'a Stmt) {
         match &stmt.kind {
-            StmtKind::Let(var, value) | StmtKind::Assign(var, value) => {
+            StmtKind::Let { var, value } | StmtKind::Assign { var, value } => {
                 self.depends(Graph::var(*var), *value);
                 self.inside_current_region(Graph::var(*var));
             }
             StmtKind::Atomic { result, .. } => {
                 if let Some(var) = result {
-                    self.mark(Graph::var(*var), Cause::Result(stmt.place));
+                    self.mark(Graph::var(*var), Cause::Result(stmt.node));
                 }
             }
             StmtKind::Subgroup { result, op, operands, .. } => {
                 if let Some(var) = result {
-                    self.mark(Graph::var(*var), Cause::Result(stmt.place));
+                    self.mark(Graph::var(*var), Cause::Result(stmt.node));
                 }
-                if let (SubgroupOp::Broadcast, [_, lane]) = (op, operands.as_slice()) {
-                    self.lanes.push((*lane, stmt.place));
+                if let (SubgroupOp::Broadcast, [_, lane]) = (op, &operands[..]) {
+                    self.lanes.push((*lane, stmt.node));
                 }
-                self.rendezvous(stmt.place, true);
+                self.rendezvous(stmt.node, true);
             }
-            StmtKind::If(cond, then, otherwise) => {
-                let region = self.new_region(stmt.place);
+            StmtKind::If { cond, then, otherwise } => {
+                let region = self.new_region(stmt.node);
                 self.depends(region, *cond);
                 self.inside_current_region(region);
                 self.around.push((region, false));
-                self.body(then);
-                self.body(otherwise);
+                self.body(*then);
+                self.body(*otherwise);
                 self.around.pop();
             }
-            StmtKind::Loop(var, from, to, body) => {
-                let region = self.new_region(stmt.place);
+            StmtKind::Loop { counter: var, from, to, body } => {
+                let region = self.new_region(stmt.node);
                 for bound in [*from, *to] {
                     self.depends(region, bound);
                     self.depends(Graph::var(*var), bound);
                 }
                 self.inside_current_region(region);
                 self.around.push((region, true));
-                self.body(body);
+                self.body(*body);
                 self.around.pop();
             }
             StmtKind::Break | StmtKind::Continue => {
@@ -240,13 +217,13 @@ impl<'a> Graph<'a> {
                     if let Some(region) = region {
                         self.edge(region, target, Cause::Leaving(region));
                     }
-                    self.leavings.push(Leaving { place: stmt.place, region, target });
+                    self.leavings.push(Leaving { place: stmt.node, region, target });
                 }
             }
-            StmtKind::Barrier => self.rendezvous(stmt.place, false),
-            StmtKind::Scope(body) => self.body(body),
+            StmtKind::Barrier => self.rendezvous(stmt.node, false),
+            StmtKind::Scope { body } => self.body(*body),
             // A grid barrier stands at the top level, which the structural check sees to.
-            StmtKind::GridSync | StmtKind::Store(..) | StmtKind::Return | StmtKind::Trap(_) => {}
+            StmtKind::GridSync | StmtKind::Store { .. } | StmtKind::Return | StmtKind::Trap { .. } => {}
         }
     }
 
@@ -299,7 +276,7 @@ impl<'a> Graph<'a> {
         for (lane, place) in &self.lanes {
             if let Some(cause) = self.expr_cause(*lane) {
                 let diagnostic = Diagnostic::new(ErrorCode::E0508, "the lane of a broadcast must be uniform")
-                    .at(Location::Tree(self.kernel.expr(*lane).place))
+                    .at(Location::Tree(self.kernel.expr(*lane).node))
                     .related(Location::Head(*place), "in this broadcast")
                     .help("use `subgroup.shuffle` to read from a lane that each invocation chooses");
                 mistakes.push(self.tell_cause(diagnostic, cause));
@@ -340,7 +317,7 @@ impl<'a> Graph<'a> {
             if let Some(place) = divergence_source(self.kernel, id) {
                 return Some(Cause::Expr(place));
             }
-            if let ExprKind::Var(var) = self.kernel.expr(id).kind
+            if let ExprKind::Var { var } = self.kernel.expr(id).kind
                 && let Some(cause) = self.causes[var.index()]
             {
                 return Some(cause);

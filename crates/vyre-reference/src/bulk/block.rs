@@ -18,7 +18,7 @@ use super::{BLOCK_LANES, Scratch, is_group_memory};
 use crate::subgroup;
 use pulp::Arch;
 use vyre_foundation::ir::{AtomicOp, Axis, Builtin, NodeId};
-use vyre_foundation::kernel::{BufferId, ExprId, ExprKind, Kernel, Stmt, StmtKind, VarId};
+use vyre_foundation::kernel::{Body, BufferId, ExprId, ExprKind, Kernel, Stmt, StmtId, StmtKind, VarId};
 use vyre_foundation::launch::Launch;
 use vyre_scalar::{Value, memory};
 use vyre_spec::{BinaryOp, Scalar, ValueType};
@@ -91,13 +91,13 @@ impl Block<'_> {
     }
 
     /// Runs statements from the start of a phase; `live` is kept in the scratch between phases.
-    pub fn run<'s>(&mut self, body: impl Iterator<Item = &'s Stmt>) -> Step<()> {
+    pub fn run(&mut self, stmts: &[StmtId]) -> Step<()> {
         let mut mask = self.live();
-        for stmt in body {
+        for id in stmts {
             if mask.count == 0 {
                 break;
             }
-            mask = self.stmt(stmt, mask)?;
+            mask = self.stmt(self.kernel.stmt(*id), mask)?;
         }
         Ok(())
     }
@@ -148,8 +148,8 @@ impl Block<'_> {
     // Statements.
 
     /// The statements of a body; gives the lanes that reach its end.
-    fn body(&mut self, body: &[Stmt], mut mask: Mask) -> Step<Mask> {
-        for stmt in body {
+    fn body(&mut self, body: Body, mut mask: Mask) -> Step<Mask> {
+        for (_, stmt) in self.kernel.stmts_of(body) {
             if mask.count == 0 {
                 break;
             }
@@ -162,9 +162,9 @@ impl Block<'_> {
         *self.fuel = self.fuel.checked_sub(mask.count as u64).ok_or(FuelExhausted)?;
         match &stmt.kind {
             // These hand back a mask that may lie on the stack, and clean up by themselves.
-            StmtKind::If(cond, then, otherwise) => return self.branch(*cond, then, otherwise, mask),
-            StmtKind::Loop(var, from, to, body) => return self.repeat(*var, *from, *to, body, mask),
-            StmtKind::Scope(body) => return self.body(body, mask),
+            StmtKind::If { cond, then, otherwise } => return self.branch(*cond, *then, *otherwise, mask),
+            StmtKind::Loop { counter, from, to, body } => return self.repeat(*counter, *from, *to, *body, mask),
+            StmtKind::Scope { body } => return self.body(*body, mask),
             StmtKind::Break => {
                 let broken = self.scratch.broken.last_mut().expect("validated: break stands in a loop");
                 broken.1 = true;
@@ -186,26 +186,26 @@ impl Block<'_> {
                 self.retire(mask);
                 return Ok(Mask::NONE);
             }
-            StmtKind::Trap(tag) => {
-                self.note_trap(*tag, stmt.place, mask);
+            StmtKind::Trap { tag } => {
+                self.note_trap(*tag, stmt.node, mask);
                 self.retire(mask);
                 return Ok(Mask::NONE);
             }
             // All lanes are here together, so everything before it has happened.
             StmtKind::Barrier | StmtKind::GridSync => return Ok(mask),
-            StmtKind::Let(..)
-            | StmtKind::Assign(..)
-            | StmtKind::Store(..)
+            StmtKind::Let { .. }
+            | StmtKind::Assign { .. }
+            | StmtKind::Store { .. }
             | StmtKind::Atomic { .. }
             | StmtKind::Subgroup { .. } => {}
         }
         let tops = self.scratch.tops();
         match &stmt.kind {
-            StmtKind::Let(var, value) => {
+            StmtKind::Let { var, value } => {
                 let value = self.vals(*value);
                 self.set(*var, value);
             }
-            StmtKind::Assign(var, value) => {
+            StmtKind::Assign { var, value } => {
                 let value = self.vals(*value);
                 if mask.count == self.scratch.live_count {
                     self.set(*var, value);
@@ -213,35 +213,35 @@ impl Block<'_> {
                     self.blend(*var, value, mask);
                 }
             }
-            StmtKind::Store(buffer, index, value) => {
+            StmtKind::Store { buffer, index, value, .. } => {
                 let index = self.val(*index);
                 let value = self.vals(*value);
                 self.store(*buffer, index, value, mask);
             }
-            StmtKind::Atomic { result, op, buffer, index, operands } => {
+            StmtKind::Atomic { result, op, buffer, index, operands, .. } => {
                 let index = self.val(*index);
                 let mut values = [Val::Splat(0); 2];
-                for (value, operand) in values.iter_mut().zip(operands) {
+                for (value, operand) in values.iter_mut().zip(operands.iter()) {
                     *value = self.val(*operand);
                 }
                 self.atomic(*result, *op, *buffer, index, values, operands.len(), mask);
             }
             StmtKind::Subgroup { result, op, ty, operands } => {
                 let mut values = [Val::Splat(0); 2];
-                for (value, operand) in values.iter_mut().zip(operands) {
+                for (value, operand) in values.iter_mut().zip(operands.iter()) {
                     *value = self.val(*operand);
                 }
                 if let Some(var) = result {
                     self.exchange(*var, *op, *ty, values, mask);
                 }
             }
-            StmtKind::If(..)
-            | StmtKind::Loop(..)
-            | StmtKind::Scope(_)
+            StmtKind::If { .. }
+            | StmtKind::Loop { .. }
+            | StmtKind::Scope { .. }
             | StmtKind::Break
             | StmtKind::Continue
             | StmtKind::Return
-            | StmtKind::Trap(_)
+            | StmtKind::Trap { .. }
             | StmtKind::Barrier
             | StmtKind::GridSync => unreachable!("handled above"),
         }
@@ -249,7 +249,7 @@ impl Block<'_> {
         Ok(mask)
     }
 
-    fn branch(&mut self, cond: ExprId, then: &[Stmt], otherwise: &[Stmt], mask: Mask) -> Step<Mask> {
+    fn branch(&mut self, cond: ExprId, then: Body, otherwise: Body, mask: Mask) -> Step<Mask> {
         let before = self.scratch.tops();
         // What comes out of the arms is gathered in a column that outlives everything else this statement takes.
         let gathered = self.narrow().push();
@@ -303,7 +303,7 @@ impl Block<'_> {
         Ok(Mask { column: Some(gathered), count: kept })
     }
 
-    fn repeat(&mut self, var: VarId, from: ExprId, to: ExprId, body: &[Stmt], mask: Mask) -> Step<Mask> {
+    fn repeat(&mut self, var: VarId, from: ExprId, to: ExprId, body: Body, mask: Mask) -> Step<Mask> {
         let live_before = self.scratch.live_count;
         let before = self.scratch.tops();
         let gathered = self.narrow().push();
@@ -322,7 +322,7 @@ impl Block<'_> {
     }
 
     /// The rounds of a loop from this one on, until no lane is left in it.
-    fn rounds(&mut self, var: VarId, bounds: [Val; 2], body: &[Stmt], mask: Mask, first: u32) -> Step<()> {
+    fn rounds(&mut self, var: VarId, bounds: [Val; 2], body: Body, mask: Mask, first: u32) -> Step<()> {
         let (arch, mode) = (self.arch, self.kernel.floats);
         let [from, to] = bounds;
         let broken = self.narrow().push();
@@ -391,7 +391,7 @@ impl Block<'_> {
         count: usize,
         var: VarId,
         bounds: [Val; 2],
-        body: &[Stmt],
+        body: Body,
         round: u32,
     ) -> Step<()> {
         let mut frame = self.spare.pop().unwrap_or_else(|| Scratch::of(self.kernel));
@@ -557,28 +557,28 @@ impl Block<'_> {
         let mut vals = NOTHING;
         match (&kernel.expr(id).kind, kernel.expr(id).ty) {
             (_, ValueType::Scalar(_)) => vals[0] = self.val(id),
-            (ExprKind::Var(var), _) => vals = self.scratch.vars[var.index()],
-            (ExprKind::Vector(components), _) => {
-                for (val, component) in vals.iter_mut().zip(components) {
+            (ExprKind::Var { var }, _) => vals = self.scratch.vars[var.index()],
+            (ExprKind::Vector { components }, _) => {
+                for (val, component) in vals.iter_mut().zip(components.iter()) {
                     *val = self.val(*component);
                 }
             }
-            (ExprKind::Load(buffer, index), ValueType::Vector(_, count)) => {
+            (ExprKind::Load { buffer, index, .. }, ValueType::Vector(_, count)) => {
                 let index = self.val(*index);
                 for (component, val) in vals.iter_mut().enumerate().take(usize::from(count)) {
                     *val = self.load(*buffer, index, component);
                 }
             }
             (
-                ExprKind::Lit(_)
-                | ExprKind::Builtin(_)
-                | ExprKind::Len(_)
-                | ExprKind::Unary(..)
-                | ExprKind::Binary(..)
-                | ExprKind::Ternary(..)
-                | ExprKind::Cast(..)
-                | ExprKind::Bitcast(..)
-                | ExprKind::Extract(..),
+                ExprKind::Lit { .. }
+                | ExprKind::Builtin { .. }
+                | ExprKind::Len { .. }
+                | ExprKind::Unary { .. }
+                | ExprKind::Binary { .. }
+                | ExprKind::Ternary { .. }
+                | ExprKind::Cast { .. }
+                | ExprKind::Bitcast { .. }
+                | ExprKind::Extract { .. },
                 ValueType::Vector(..),
             ) => unreachable!("no op gives a vector"),
         }
@@ -591,15 +591,15 @@ impl Block<'_> {
         let mode = kernel.floats;
         let arch = self.arch;
         match &kernel.expr(id).kind {
-            ExprKind::Lit(bits) => Val::Splat(*bits),
-            ExprKind::Var(var) => self.scratch.vars[var.index()][0],
-            ExprKind::Builtin(builtin) => self.builtin(*builtin),
-            ExprKind::Len(buffer) => Val::Splat(u64::from(self.launch.lengths[buffer.index()])),
-            ExprKind::Load(buffer, index) => {
+            ExprKind::Lit { bits } => Val::Splat(*bits),
+            ExprKind::Var { var } => self.scratch.vars[var.index()][0],
+            ExprKind::Builtin { builtin } => self.builtin(*builtin),
+            ExprKind::Len { buffer } => Val::Splat(u64::from(self.launch.lengths[buffer.index()])),
+            ExprKind::Load { buffer, index, .. } => {
                 let index = self.val(*index);
                 self.load(*buffer, index, 0)
             }
-            ExprKind::Unary(op, ty, a) => {
+            ExprKind::Unary { op, ty, operand: a } => {
                 let a = self.val(*a);
                 if let Val::Splat(a) = a {
                     return Val::Splat(vyre_scalar::unary(*op, *ty, mode, a));
@@ -614,7 +614,7 @@ impl Block<'_> {
                     (Val::Splat(_), _) => unreachable!("handled above"),
                 }
             }
-            ExprKind::Binary(op, ty, a, b) => {
+            ExprKind::Binary { op, ty, left: a, right: b } => {
                 let (a, b) = (self.val(*a), self.val(*b));
                 if let (Val::Splat(a), Val::Splat(b)) = (a, b) {
                     return Val::Splat(vyre_scalar::binary(*op, *ty, mode, a, b));
@@ -640,7 +640,7 @@ impl Block<'_> {
                     self.new_narrow(|_, wide, out| ops::binary_any(*op, *ty, mode, wide.column(a), wide.column(b), out))
                 }
             }
-            ExprKind::Ternary(op, ty, [a, b, c]) => {
+            ExprKind::Ternary { op, ty, operands: [a, b, c] } => {
                 let (a, b, c) = (self.val(*a), self.val(*b), self.val(*c));
                 if let (Val::Splat(a), Val::Splat(b), Val::Splat(c)) = (a, b, c) {
                     return Val::Splat(vyre_scalar::ternary(*op, *ty, mode, a, b, c));
@@ -668,7 +668,7 @@ impl Block<'_> {
                     }
                 }
             }
-            ExprKind::Cast(from, to, a) => {
+            ExprKind::Cast { from, to, value: a } => {
                 let a = self.val(*a);
                 match (a, is_wide(*to)) {
                     (Val::Splat(a), _) => Val::Splat(vyre_scalar::cast(*from, *to, mode, a)),
@@ -682,7 +682,7 @@ impl Block<'_> {
                     (Val::Wide(a), true) => self.new_wide(|_, wide, out| ops::cast_any(*from, *to, mode, wide.column(a), out)),
                 }
             }
-            ExprKind::Bitcast(from, to, a) => {
+            ExprKind::Bitcast { from, to, value: a } => {
                 let a = self.val(*a);
                 match a {
                     Val::Splat(a) => Val::Splat(vyre_scalar::bitcast(*from, *to, mode, a)),
@@ -690,8 +690,8 @@ impl Block<'_> {
                     Val::Wide(a) => self.new_wide(|_, wide, out| ops::bitcast_any(*from, *to, mode, wide.column(a), out)),
                 }
             }
-            ExprKind::Extract(vector, component) => self.vals(*vector)[usize::from(*component)],
-            ExprKind::Vector(_) => unreachable!("a vector is no scalar"),
+            ExprKind::Extract { vector, component } => self.vals(*vector)[usize::from(*component)],
+            ExprKind::Vector { .. } => unreachable!("a vector is no scalar"),
         }
     }
 

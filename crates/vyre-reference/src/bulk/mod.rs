@@ -21,7 +21,7 @@ use column::{Stack, Val, is_wide};
 use pack::{Packing, packings};
 use pulp::Arch;
 use vyre_foundation::ir::{Access, Builtin, NodeId, Program};
-use vyre_foundation::kernel::{BufferId, ExprKind, Kernel, Stmt, StmtKind};
+use vyre_foundation::kernel::{Body, BufferId, ExprKind, Kernel, StmtId, StmtKind};
 use vyre_foundation::launch::{Launch, plan};
 use vyre_foundation::{Report, specialize};
 use vyre_spec::ValueType;
@@ -57,8 +57,8 @@ pub struct Bulk {
     program: Program,
     homes: Vec<Home>,
     group_bytes: usize,
-    /// The statements between grid barriers; each by its index in every scope around it.
-    phases: Vec<Vec<Box<[usize]>>>,
+    /// The statements between grid barriers.
+    phases: Vec<Vec<StmtId>>,
     arch: Arch,
     packings: Vec<Option<Packing>>,
     pack_always: bool,
@@ -130,7 +130,7 @@ impl Scratch {
             *next += count;
         }
         for expr in &kernel.exprs {
-            if let ExprKind::Builtin(builtin) = expr.kind
+            if let ExprKind::Builtin { builtin } = expr.kind
                 && differs(builtin)
                 && !self.ids.iter().any(|(id, _)| *id == builtin)
             {
@@ -184,7 +184,7 @@ impl Bulk {
         });
         let homes = homes.collect();
         let mut phases = vec![Vec::new()];
-        flatten(&kernel.body, &mut Vec::new(), &mut phases);
+        flatten(kernel, kernel.body(), &mut phases);
         let packings = packings(kernel);
         let (scratch, spare) = (Vec::new(), Vec::new());
         Ok(Bulk { arch: Arch::new(), homes, group_bytes, phases, packings, pack_always: false, scratch, spare, program })
@@ -276,7 +276,7 @@ impl Bulk {
                 if number == 0 {
                     block.write_ids();
                 }
-                block.run(phase.iter().map(|path| find(&kernel.body, path)))?;
+                block.run(phase)?;
             }
         }
         Ok(())
@@ -299,35 +299,23 @@ fn differs(builtin: Builtin) -> bool {
 }
 
 /// The statements of the top level, through scopes, cut at grid barriers.
-fn flatten(body: &[Stmt], path: &mut Vec<usize>, phases: &mut Vec<Vec<Box<[usize]>>>) {
-    for (i, stmt) in body.iter().enumerate() {
-        path.push(i);
-        match &stmt.kind {
-            StmtKind::Scope(body) => flatten(body, path, phases),
+fn flatten(kernel: &Kernel, body: Body, phases: &mut Vec<Vec<StmtId>>) {
+    for (id, stmt) in kernel.stmts_of(body) {
+        match stmt.kind {
+            StmtKind::Scope { body } => flatten(kernel, body, phases),
             StmtKind::GridSync => phases.push(Vec::new()),
-            StmtKind::Let(..)
-            | StmtKind::Assign(..)
-            | StmtKind::Store(..)
+            StmtKind::Let { .. }
+            | StmtKind::Assign { .. }
+            | StmtKind::Store { .. }
             | StmtKind::Atomic { .. }
             | StmtKind::Subgroup { .. }
-            | StmtKind::If(..)
-            | StmtKind::Loop(..)
+            | StmtKind::If { .. }
+            | StmtKind::Loop { .. }
             | StmtKind::Break
             | StmtKind::Continue
             | StmtKind::Return
             | StmtKind::Barrier
-            | StmtKind::Trap(_) => phases.last_mut().expect("there is always a phase").push(path.as_slice().into()),
+            | StmtKind::Trap { .. } => phases.last_mut().expect("there is always a phase").push(id),
         }
-        path.pop();
     }
-}
-
-fn find<'k>(body: &'k [Stmt], path: &[usize]) -> &'k Stmt {
-    let (last, scopes) = path.split_last().expect("a path has a last step");
-    let mut body = body;
-    for step in scopes {
-        let StmtKind::Scope(inner) = &body[*step].kind else { unreachable!("paths lead through scopes") };
-        body = inner;
-    }
-    &body[*last]
 }

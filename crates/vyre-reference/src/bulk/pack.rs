@@ -13,7 +13,7 @@
 use super::column::{Stack, Val, Word};
 use super::{Scratch, is_group_memory};
 use std::collections::BTreeSet;
-use vyre_foundation::kernel::{ExprKind, Kernel, Stmt, StmtKind, VarId, for_each_stmt};
+use vyre_foundation::kernel::{Body, ExprKind, Kernel, StmtKind, VarId};
 
 /// Frames of fewer lanes stay as they are: a vector op has a cost that no lane can be taken off.
 const FEW_LANES: usize = 32;
@@ -34,64 +34,64 @@ pub(super) struct Packing {
 /// By loop variable: how the loop moves; `None` for loops that cannot and for other variables.
 pub(super) fn packings(kernel: &Kernel) -> Vec<Option<Packing>> {
     let mut all: Vec<Option<Packing>> = kernel.vars.iter().map(|_| None).collect();
-    for_each_stmt(&kernel.body, &mut |stmt| {
-        if let StmtKind::Loop(var, _, _, body) = &stmt.kind {
-            all[var.index()] = Packing::of(kernel, *var, body);
+    for stmt in &kernel.stmts {
+        if let StmtKind::Loop { counter, body, .. } = stmt.kind {
+            all[counter.index()] = Packing::of(kernel, counter, body);
         }
-    });
+    }
     all
 }
 
 impl Packing {
     /// Lanes that exchange values, or share memory of their workgroup, must stay where the others of it are.
-    fn of(kernel: &Kernel, counter: VarId, body: &[Stmt]) -> Option<Packing> {
+    fn of(kernel: &Kernel, counter: VarId, body: Body) -> Option<Packing> {
         let (mut inside, mut mentioned, mut assigned) = (BTreeSet::from([counter]), BTreeSet::new(), BTreeSet::new());
         let (mut ops, mut stays) = (0, false);
-        for_each_stmt(body, &mut |stmt| {
+        for stmt in &kernel.stmts[body.range()] {
             match &stmt.kind {
-                StmtKind::Let(var, _) | StmtKind::Loop(var, ..) => {
+                StmtKind::Let { var, .. } | StmtKind::Loop { counter: var, .. } => {
                     inside.insert(*var);
                 }
-                StmtKind::Assign(var, _) => {
+                StmtKind::Assign { var, .. } => {
                     mentioned.insert(*var);
                     assigned.insert(*var);
                 }
-                StmtKind::Store(buffer, ..) => stays |= is_group_memory(kernel, *buffer),
+                StmtKind::Store { buffer, .. } => stays |= is_group_memory(kernel, *buffer),
                 StmtKind::Atomic { result, buffer, .. } => {
                     inside.extend(result);
                     stays |= is_group_memory(kernel, *buffer);
                 }
                 StmtKind::Subgroup { .. } | StmtKind::Barrier | StmtKind::GridSync => stays = true,
-                StmtKind::If(..)
+                StmtKind::If { .. }
                 | StmtKind::Break
                 | StmtKind::Continue
                 | StmtKind::Return
-                | StmtKind::Trap(_)
-                | StmtKind::Scope(_) => {}
+                | StmtKind::Trap { .. }
+                | StmtKind::Scope { .. } => {}
             }
-            let mut pending = stmt.kind.exprs();
+            let mut pending = stmt.kind.operands().to_vec();
             while let Some(id) = pending.pop() {
                 let kind = &kernel.expr(id).kind;
                 match kind {
-                    ExprKind::Var(var) => {
+                    ExprKind::Var { var } => {
                         mentioned.insert(*var);
                     }
-                    ExprKind::Load(buffer, _) => stays |= is_group_memory(kernel, *buffer),
-                    ExprKind::Lit(_)
-                    | ExprKind::Builtin(_)
-                    | ExprKind::Len(_)
-                    | ExprKind::Unary(..)
-                    | ExprKind::Binary(..)
-                    | ExprKind::Ternary(..)
-                    | ExprKind::Cast(..)
-                    | ExprKind::Bitcast(..)
-                    | ExprKind::Vector(_)
-                    | ExprKind::Extract(..) => {}
+                    ExprKind::Load { buffer, .. } => stays |= is_group_memory(kernel, *buffer),
+                    ExprKind::Lit { .. }
+                    | ExprKind::Builtin { .. }
+                    | ExprKind::Len { .. }
+                    | ExprKind::Unary { .. }
+                    | ExprKind::Binary { .. }
+                    | ExprKind::Ternary { .. }
+                    | ExprKind::Cast { .. }
+                    | ExprKind::Bitcast { .. }
+                    | ExprKind::Vector { .. }
+                    | ExprKind::Extract { .. } => {}
                 }
                 ops += 1;
                 pending.extend(kind.operands());
             }
-        });
+        }
         let outside = |vars: BTreeSet<VarId>| vars.difference(&inside).copied().collect();
         (!stays).then(|| Packing { inward: outside(mentioned), outward: outside(assigned), ops })
     }

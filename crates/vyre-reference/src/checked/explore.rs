@@ -23,7 +23,7 @@ use crate::schedule::Schedule;
 use std::collections::BTreeSet;
 use std::fmt;
 use vyre_foundation::ir;
-use vyre_foundation::kernel::{StmtKind, for_each_stmt};
+use vyre_foundation::kernel::StmtKind;
 
 /// Why not every legal outcome is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -138,9 +138,7 @@ pub(crate) fn explore<'k>(
     effort: &Effort,
 ) -> Exploration {
     let mut exploration = Exploration { outcomes: Vec::new(), executions: 0, gap: None };
-    let mut exchanges = false;
-    for_each_stmt(&prepared.kernel.body, &mut |stmt| exchanges |= matches!(stmt.kind, StmtKind::Subgroup { .. }));
-    if exchanges {
+    if prepared.kernel.stmts.iter().any(|stmt| matches!(stmt.kind, StmtKind::Subgroup { .. })) {
         exploration.gap = Some(Gap::Subgroups);
         return exploration;
     }
@@ -335,7 +333,7 @@ fn join(clock: &mut [u32], other: &[u32]) {
 }
 
 /// The atomic that each invocation stands before.
-fn atomics_ahead<'k>(dispatch: &mut Dispatch<'_, 'k, Shadow<'_>>, groups: &mut [Group<'k>]) -> Vec<Ahead> {
+fn atomics_ahead(dispatch: &mut Dispatch<'_, '_, Shadow<'_>>, groups: &mut [Group]) -> Vec<Ahead> {
     let mut all = Vec::new();
     for group in groups {
         for n in 0..group.invocations.len() {
@@ -349,11 +347,11 @@ fn atomics_ahead<'k>(dispatch: &mut Dispatch<'_, 'k, Shadow<'_>>, groups: &mut [
     all
 }
 
-fn atomic_ahead<'k>(dispatch: &mut Dispatch<'_, 'k, Shadow<'_>>, group: &mut Group<'k>, n: usize) -> Option<Ahead> {
-    let StmtKind::Atomic { result, op, buffer, index, operands } = &group.invocations[n].atomic_ahead()?.kind else {
+fn atomic_ahead(dispatch: &mut Dispatch<'_, '_, Shadow<'_>>, group: &mut Group, n: usize) -> Option<Ahead> {
+    let Prepared { kernel, shape, .. } = dispatch.prepared;
+    let StmtKind::Atomic { result, op, buffer, index, operands, .. } = group.invocations[n].atomic_ahead(kernel)? else {
         return None;
     };
-    let Prepared { kernel, shape, .. } = dispatch.prepared;
     let class = Class::of(*op, dispatch.observer.observes(*result));
     let (number, invocation) = (group.number, group.invocation_number(n));
     // The accesses of these expressions are seen when the step is taken.

@@ -1,8 +1,8 @@
 //! What the checked mode finds, and how it says so.
 
-use crate::observe::AccessKind;
 use crate::schedule::Schedule;
 use vyre_foundation::ir::{Name, NodeId};
+use vyre_foundation::kernel::AccessKind;
 use vyre_foundation::{Diagnostic, Location};
 use vyre_spec::ErrorCode;
 
@@ -94,19 +94,19 @@ impl Finding {
     pub fn diagnostic(&self) -> Diagnostic {
         let Finding { kind, access, buffer, element, length, count, .. } = self;
         let times = if *count == 1 { String::new() } else { format!(" ({count} times)") };
-        let (who, verb) = (id(access.invocation), access.how.verb());
+        let (who, verb) = (id(access.invocation), verb(access.how));
         let message = match kind {
             Kind::Race => format!("data race on `{buffer}[{element}]`: no barrier orders these accesses{times}"),
             Kind::Order => format!("the result depends on the order of atomics on `{buffer}[{element}]`"),
             Kind::Unwritten => format!("invocation {who} {verb} `{buffer}[{element}]`, which nobody has written{times}"),
             Kind::OutOfBounds => format!("invocation {who} {verb} `{buffer}[{element}]`, which is past the end{times}"),
         };
-        let said = |touch: &AccessSite| format!("{} by invocation {}", touch.how.noun(), id(touch.invocation));
+        let said = |touch: &AccessSite| format!("{} by invocation {}", noun(touch.how), id(touch.invocation));
         let mut diagnostic = Diagnostic::new(kind.code(), message).at(Location::Tree(access.place));
         match &self.other {
             // A statement that is in its own way is marked once.
             Some(other) if other.place == access.place => {
-                let both = format!("{} by invocations {who} and {}", access.how.noun(), id(other.invocation));
+                let both = format!("{} by invocations {who} and {}", noun(access.how), id(other.invocation));
                 diagnostic = diagnostic.related(Location::Tree(access.place), both);
             }
             Some(other) => {
@@ -141,23 +141,21 @@ impl Finding {
     }
 }
 
-impl AccessKind {
-    fn noun(self) -> &'static str {
-        match self {
-            AccessKind::Load => "a load",
-            AccessKind::Store => "a store",
-            AccessKind::AtomicLoad => "an atomic load",
-            AccessKind::Atomic => "an atomic",
-        }
+fn noun(kind: AccessKind) -> &'static str {
+    match kind {
+        AccessKind::Load => "a load",
+        AccessKind::Store => "a store",
+        AccessKind::AtomicLoad => "an atomic load",
+        AccessKind::Atomic => "an atomic",
     }
+}
 
-    fn verb(self) -> &'static str {
-        match self {
-            AccessKind::Load => "reads",
-            AccessKind::Store => "writes",
-            AccessKind::AtomicLoad => "atomically reads",
-            AccessKind::Atomic => "atomically changes",
-        }
+fn verb(kind: AccessKind) -> &'static str {
+    match kind {
+        AccessKind::Load => "reads",
+        AccessKind::Store => "writes",
+        AccessKind::AtomicLoad => "atomically reads",
+        AccessKind::Atomic => "atomically changes",
     }
 }
 

@@ -26,9 +26,9 @@ mod explore;
 mod finding;
 mod shadow;
 
-pub use crate::observe::AccessKind;
 pub use explore::Gap;
 pub use finding::{AccessSite, Difference, Finding, Kind};
+pub use vyre_foundation::kernel::AccessKind;
 
 use crate::dispatch::Prepared;
 use crate::error::RunError;

@@ -22,14 +22,14 @@
 use super::commute::Class;
 use super::finding::{AccessSite, Finding, Kind};
 use crate::dispatch::{Prepared, Shape};
-use crate::observe::{self, Access, AccessKind, AtomicAccess, Observer};
+use crate::observe::{Access, AtomicAccess, Observer};
 use crate::schedule::Schedule;
 use crate::semantics::Semantics;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::{BuildHasher, Hasher};
 use vyre_foundation::ir::{self, NodeId};
-use vyre_foundation::kernel::{ExprKind, Kernel};
+use vyre_foundation::kernel::{AccessKind, ExprKind, Kernel};
 
 /// What is known about one element.
 #[derive(Clone, Copy, Default)]
@@ -223,7 +223,7 @@ impl<'k> Shadow<'k> {
         let kernel = prepared.kernel;
         let mut read = vec![false; kernel.vars.len()];
         for expr in &kernel.exprs {
-            if let ExprKind::Var(var) = expr.kind {
+            if let ExprKind::Var { var } = expr.kind {
                 read[var.index()] = true;
             }
         }
@@ -593,7 +593,7 @@ impl Observer for Shadow<'_> {
             let sum = self.results.entry(access.place).or_default();
             *sum = sum.wrapping_add(mixed ^ mixed >> 29);
         }
-        self.touch(access, observe::how(op), Class::of(op, observed), || old == new);
+        self.touch(access, AccessKind::of_atomic(op), Class::of(op, observed), || old == new);
     }
 
     #[cold]

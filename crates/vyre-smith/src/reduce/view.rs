@@ -30,7 +30,7 @@ impl View {
         let launch = plan(&resolved, &sizes, &case.launch)?;
         let mut types = vec![None; resolved.walk().count()];
         for expr in &kernel.exprs {
-            if let Some(slot) = types.get_mut(expr.place.0 as usize) {
+            if let Some(slot) = types.get_mut(expr.node.0 as usize) {
                 *slot = Some(expr.ty);
             }
         }

@@ -208,33 +208,33 @@ fn operands(expr: &Expr) -> Vec<Expr> {
 /// Faults by name.
 pub const FAULTS: [(&str, Fault); 6] = [
     ("signed >> is logical", |kind, expr| {
-        let ExprKind::Binary(BinaryOp::Shr, Scalar::I32, ..) = kind else { return None };
+        let ExprKind::Binary { op: BinaryOp::Shr, ty: Scalar::I32, .. } = kind else { return None };
         let [left, right] = operands(expr).try_into().ok()?;
         Some(Expr::bitcast(Scalar::I32, Expr::shr(Expr::bitcast(Scalar::U32, left), right)))
     }),
     ("- has its operands swapped", |kind, expr| {
-        let ExprKind::Binary(BinaryOp::Sub, Scalar::U32, ..) = kind else { return None };
+        let ExprKind::Binary { op: BinaryOp::Sub, ty: Scalar::U32, .. } = kind else { return None };
         let [left, right] = operands(expr).try_into().ok()?;
         Some(Expr::sub(right, left))
     }),
     ("fma rounds twice", |kind, expr| {
-        let ExprKind::Ternary(TernaryOp::Fma, ..) = kind else { return None };
+        let ExprKind::Ternary { op: TernaryOp::Fma, .. } = kind else { return None };
         let [a, b, c] = operands(expr).try_into().ok()?;
         Some(Expr::add(Expr::mul(a, b), c))
     }),
     ("x / 0 is 0", |kind, expr| {
-        let ExprKind::Binary(BinaryOp::Div, scalar @ (Scalar::U32 | Scalar::I32), ..) = kind else { return None };
+        let ExprKind::Binary { op: BinaryOp::Div, ty: scalar @ (Scalar::U32 | Scalar::I32), .. } = kind else { return None };
         let [a, b] = operands(expr).try_into().ok()?;
         let zero = || Expr::cast(*scalar, Expr::u32(0));
         Some(Expr::select(Expr::eq(b.clone(), zero()), zero(), Expr::div(a, b)))
     }),
     ("float to int rounds to nearest", |kind, expr| {
-        let ExprKind::Cast(Scalar::F32, to @ (Scalar::U32 | Scalar::I32), _) = kind else { return None };
+        let ExprKind::Cast { from: Scalar::F32, to: to @ (Scalar::U32 | Scalar::I32), .. } = kind else { return None };
         let [value] = operands(expr).try_into().ok()?;
         Some(Expr::cast(*to, Expr::round(value)))
     }),
     ("workgroup memory reads the neighbour", |kind, expr| {
-        let (ExprKind::Load(..), Expr::Load { buffer, index }) = (kind, expr) else { return None };
+        let (ExprKind::Load { .. }, Expr::Load { buffer, index }) = (kind, expr) else { return None };
         (*buffer == "shared" || *buffer == "tile")
             .then(|| Expr::load(buffer.clone(), Expr::bitxor(index.clone().into_inner(), Expr::u32(1))))
     }),
@@ -244,7 +244,7 @@ pub const FAULTS: [(&str, Fault); 6] = [
 pub fn faulty(program: &Program, fault: Fault) -> Program {
     let kernel = program.validated().expect("valid").kernel();
     let mut kinds: Vec<Option<&ExprKind>> = vec![None; program.walk().count()];
-    kernel.exprs.iter().for_each(|expr| kinds[expr.place.0 as usize] = Some(&expr.kind));
+    kernel.exprs.iter().for_each(|expr| kinds[expr.node.0 as usize] = Some(&expr.kind));
     fn change(expr: &mut Expr, next: &mut usize, kinds: &[Option<&ExprKind>], fault: Fault) {
         let kind = kinds[*next];
         *next += 1;

@@ -5,7 +5,7 @@ use libtest_mimic::{Failed, Trial};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use vyre::ir::{Access, Builtin, DataType, OpId, Scalar};
-use vyre::kernel::{ExprKind, Kernel, Stmt, StmtKind, for_each_stmt};
+use vyre::kernel::{ExprKind, Kernel, StmtKind};
 use vyre::passes::PASSES;
 use vyre::spec::ErrorCode;
 
@@ -149,21 +149,25 @@ fn note(kernel: &Kernel, seen: &mut Seen) {
     }
     for expr in &kernel.exprs {
         match &expr.kind {
-            ExprKind::Unary(op, ty, _) => seen.ops.insert(format!("{op} {ty}")),
-            ExprKind::Binary(op, ty, ..) => seen.ops.insert(format!("{op} {ty}")),
-            ExprKind::Ternary(op, ty, _) => seen.ops.insert(format!("{op} {ty}")),
-            ExprKind::Cast(from, to, _) => seen.others.insert(format!("cast {from} {to}")),
-            ExprKind::Bitcast(from, to, _) => seen.others.insert(format!("bitcast {from} {to}")),
-            ExprKind::Builtin(builtin) => seen.others.insert(format!("builtin {builtin}")),
-            ExprKind::Load(buffer, _) => seen.others.insert(format!("load {}", kernel.buffer(*buffer).element)),
-            ExprKind::Lit(_) | ExprKind::Var(_) | ExprKind::Len(_) | ExprKind::Vector(_) | ExprKind::Extract(..) => false,
+            ExprKind::Unary { op, ty, .. } => seen.ops.insert(format!("{op} {ty}")),
+            ExprKind::Binary { op, ty, .. } => seen.ops.insert(format!("{op} {ty}")),
+            ExprKind::Ternary { op, ty, .. } => seen.ops.insert(format!("{op} {ty}")),
+            ExprKind::Cast { from, to, .. } => seen.others.insert(format!("cast {from} {to}")),
+            ExprKind::Bitcast { from, to, .. } => seen.others.insert(format!("bitcast {from} {to}")),
+            ExprKind::Builtin { builtin } => seen.others.insert(format!("builtin {builtin}")),
+            ExprKind::Load { buffer, .. } => seen.others.insert(format!("load {}", kernel.buffer(*buffer).element)),
+            ExprKind::Lit { .. }
+            | ExprKind::Var { .. }
+            | ExprKind::Len { .. }
+            | ExprKind::Vector { .. }
+            | ExprKind::Extract { .. } => false,
         };
     }
-    for_each_stmt(&kernel.body, &mut |stmt: &Stmt| {
+    for stmt in &kernel.stmts {
         let word = match &stmt.kind {
-            StmtKind::Let(..) => "let",
-            StmtKind::Assign(..) => "assign",
-            StmtKind::Store(buffer, ..) => {
+            StmtKind::Let { .. } => "let",
+            StmtKind::Assign { .. } => "assign",
+            StmtKind::Store { buffer, .. } => {
                 seen.others.insert(format!("store {}", kernel.buffer(*buffer).element));
                 "store"
             }
@@ -175,16 +179,16 @@ fn note(kernel: &Kernel, seen: &mut Seen) {
                 seen.ops.insert(format!("subgroup.{op} {ty}"));
                 "subgroup"
             }
-            StmtKind::If(..) => "if",
-            StmtKind::Loop(..) => "loop",
+            StmtKind::If { .. } => "if",
+            StmtKind::Loop { .. } => "loop",
             StmtKind::Break => "break",
             StmtKind::Continue => "continue",
             StmtKind::Return => "return",
             StmtKind::Barrier => "barrier",
             StmtKind::GridSync => "grid",
-            StmtKind::Trap(_) => "trap",
-            StmtKind::Scope(_) => "scope",
+            StmtKind::Trap { .. } => "trap",
+            StmtKind::Scope { .. } => "scope",
         };
         seen.others.insert(format!("statement {word}"));
-    });
+    }
 }
