@@ -3,8 +3,9 @@
 use crate::Failure;
 use serde_json::{Value, json};
 use std::fmt::Write;
+use vyre::analysis::Bounds;
 use vyre::ir::Program;
-use vyre::passes::{in_bounds, optimize_with};
+use vyre::passes::optimize_with;
 
 /// The program after every pass that changed it, by name, and the accesses of the last one.
 struct Story {
@@ -15,8 +16,7 @@ struct Story {
 fn story(program: &Program) -> Result<Story, Failure> {
     let mut steps = Vec::new();
     let after = optimize_with(program, |pass, after| steps.push((pass.name, after.clone())));
-    let facts = in_bounds(after.validated().map_err(Clone::clone)?);
-    let accesses = facts.spelled(&after);
+    let accesses = Bounds::of(after.validated().map_err(Clone::clone)?.ssa()).spelled(&after);
     Ok(Story { steps, accesses })
 }
 

@@ -11,13 +11,13 @@
 //! matter (`for stmt in &kernel.stmts`), and cloned and dropped without it always.
 
 use crate::ir::{Access, AtomicOp, BinaryOp, Builtin, DataType, Name, NodeId, SubgroupOp, TernaryOp, UnaryOp};
-use std::ops::Deref;
+use std::ops::{Deref, DerefMut};
 use vyre_spec::{FloatMode, Scalar, ValueType};
 
 macro_rules! handles {
     ($( $(#[$meta:meta])* $name:ident; )*) => { $(
         $(#[$meta])*
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
         pub struct $name(pub u32);
 
         impl $name {
@@ -203,7 +203,7 @@ pub enum ExprKind {
     /// A vector.
     Vector {
         /// Its components, 2 to 4.
-        components: Few<4>,
+        components: Few<ExprId, 4>,
     },
     /// One component of a vector.
     Extract {
@@ -217,7 +217,7 @@ pub enum ExprKind {
 impl ExprKind {
     /// The expressions right below, in source order.
     #[must_use]
-    pub fn operands(&self) -> Few<4> {
+    pub fn operands(&self) -> Few<ExprId, 4> {
         match *self {
             ExprKind::Lit { .. } | ExprKind::Var { .. } | ExprKind::Builtin { .. } | ExprKind::Len { .. } => Few::of(&[]),
             ExprKind::Load { index: only, .. }
@@ -232,34 +232,48 @@ impl ExprKind {
     }
 }
 
-/// Up to `N` expressions, kept in place.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Few<const N: usize> {
-    ids: [ExprId; N],
+/// Up to `N` ids, kept in place.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Few<T, const N: usize> {
+    ids: [T; N],
     len: u8,
 }
 
-impl<const N: usize> Few<N> {
-    /// These expressions, of which there are at most `N`.
+impl<T: Copy + Default, const N: usize> Few<T, N> {
+    /// These ids, of which there are at most `N`.
     #[must_use]
-    pub fn of(exprs: &[ExprId]) -> Few<N> {
-        let mut ids = [ExprId(0); N];
-        ids[..exprs.len()].copy_from_slice(exprs);
-        Few { ids, len: exprs.len() as u8 }
+    pub fn of(list: &[T]) -> Few<T, N> {
+        let mut ids = [T::default(); N];
+        ids[..list.len()].copy_from_slice(list);
+        Few { ids, len: list.len() as u8 }
+    }
+
+    /// As many ids, each changed.
+    #[must_use]
+    pub fn map<U: Copy + Default>(&self, mut change: impl FnMut(T) -> U) -> Few<U, N> {
+        let mut ids = [U::default(); N];
+        ids.iter_mut().zip(self.iter()).for_each(|(new, old)| *new = change(*old));
+        Few { ids, len: self.len }
     }
 }
 
-impl<const N: usize> Deref for Few<N> {
-    type Target = [ExprId];
+impl<T, const N: usize> Deref for Few<T, N> {
+    type Target = [T];
 
-    fn deref(&self) -> &[ExprId] {
+    fn deref(&self) -> &[T] {
         &self.ids[..usize::from(self.len)]
     }
 }
 
-impl<const N: usize> IntoIterator for Few<N> {
-    type Item = ExprId;
-    type IntoIter = std::iter::Take<std::array::IntoIter<ExprId, N>>;
+impl<T, const N: usize> DerefMut for Few<T, N> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        &mut self.ids[..usize::from(self.len)]
+    }
+}
+
+impl<T, const N: usize> IntoIterator for Few<T, N> {
+    type Item = T;
+    type IntoIter = std::iter::Take<std::array::IntoIter<T, N>>;
 
     fn into_iter(self) -> Self::IntoIter {
         self.ids.into_iter().take(usize::from(self.len))
@@ -399,7 +413,7 @@ pub enum StmtKind {
         /// The element.
         index: ExprId,
         /// What the op takes beside buffer and index.
-        operands: Few<MAX_OPERANDS>,
+        operands: Few<ExprId, MAX_OPERANDS>,
     },
     /// One exchange among the lanes of a subgroup.
     Subgroup {
@@ -410,7 +424,7 @@ pub enum StmtKind {
         /// What the op's type variable stands for.
         ty: Scalar,
         /// The operands.
-        operands: Few<MAX_OPERANDS>,
+        operands: Few<ExprId, MAX_OPERANDS>,
     },
     /// Runs one of two bodies.
     If {
@@ -519,7 +533,7 @@ impl Effect {
 impl StmtKind {
     /// The expressions of this statement, in source order; not those of statements below it.
     #[must_use]
-    pub fn operands(&self) -> Few<{ 1 + MAX_OPERANDS }> {
+    pub fn operands(&self) -> Few<ExprId, { 1 + MAX_OPERANDS }> {
         match *self {
             StmtKind::Let { value, .. } | StmtKind::Assign { value, .. } => Few::of(&[value]),
             StmtKind::Store { index, value, .. } => Few::of(&[index, value]),
@@ -694,6 +708,19 @@ impl Kernel {
         for operand in typed.kind.operands() {
             self.for_each_part(operand, each);
         }
+    }
+
+    /// Why a launch cannot run the kernel with another workgroup size than the declared one: the program can tell. `None` if it
+    /// can, and then nothing may rest on the declared size.
+    #[must_use]
+    pub fn size_matters(&self) -> Option<&'static str> {
+        let reasons = [
+            (self.uses.workgroup_memory, "it has workgroup memory"),
+            (self.uses.barrier || self.uses.grid_sync, "it has barriers"),
+            (self.uses.subgroup, "it uses subgroups"),
+            (self.uses.group_shape, "it reads local or workgroup ids or counts"),
+        ];
+        reasons.iter().find(|(applies, _)| *applies).map(|(_, reason)| *reason)
     }
 
     /// Invocations of one workgroup.

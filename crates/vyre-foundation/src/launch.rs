@@ -296,14 +296,7 @@ fn geometry(kernel: &Kernel, lengths: &[u32], config: &LaunchConfig) -> Result<[
 /// count; and only where the new size divides the invocations along each axis.
 pub fn overridden_geometry(kernel: &Kernel, grid: [u32; 3], size: [u32; 3]) -> Result<[u32; 3], Vec<Diagnostic>> {
     let refuse = |message: String| Diagnostic::new(ErrorCode::E0711, message).at(Location::Workgroup);
-    let uses = kernel.uses;
-    let reasons = [
-        (uses.workgroup_memory, "it has workgroup memory"),
-        (uses.barrier || uses.grid_sync, "it has barriers"),
-        (uses.subgroup, "it uses subgroups"),
-        (uses.group_shape, "it reads local or workgroup ids or counts"),
-    ];
-    if let Some((_, reason)) = reasons.iter().find(|(applies, _)| *applies) {
+    if let Some(reason) = kernel.size_matters() {
         return Err(vec![refuse(format!("the workgroup size cannot be overridden: {reason}"))]);
     }
     let total = size.iter().try_fold(1u32, |total, extent| total.checked_mul(*extent));

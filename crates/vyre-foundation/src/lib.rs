@@ -20,6 +20,7 @@ pub mod launch;
 pub mod memory_model;
 pub mod passes;
 pub mod specialize;
+pub mod ssa;
 pub mod text;
 pub mod validate;
 pub mod values;

@@ -8,6 +8,7 @@
 use super::state::{ALIVE, FATE, Ids, State, TAG, TRAPPED, from_words, to_words};
 use crate::backend::BackendError;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use vyre_foundation::analysis::Scope;
 use vyre_foundation::ir::{
     Access, Body, BufferDecl, DataType, Expr, Item as Stop, Literal, Name, Node, Parts, Program, ValueType, Walk,
 };
@@ -288,7 +289,7 @@ impl Plan {
             retired |= traps || holds(&cut.segments[n], |kind| matches!(kind, StmtKind::Return));
             let mut crossing = State::new(retired, traps);
             for var in live_before[n + 1].difference(&again) {
-                let uniform = validated.uniformity().is_uniform_at(cut.barriers[n], *var);
+                let uniform = validated.uniformity().is_uniform_at(validated.ssa(), cut.barriers[n], *var, Scope::Workgroup);
                 crossing.add(*var, kernel.var(*var).ty, uniform);
             }
             *state = Some(crossing).filter(|state| !state.is_empty());

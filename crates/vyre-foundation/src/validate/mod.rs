@@ -45,6 +45,7 @@ use crate::determinism::{self, Determinism};
 use crate::diagnostic::{BufferPart, Diagnostic, Location, Poison, Report};
 use crate::ir::{Access, NodeId, Program};
 use crate::kernel::Kernel;
+use crate::ssa::Ssa;
 use std::sync::{Arc, OnceLock};
 use vyre_spec::ErrorCode;
 use vyre_spec::limits::{MAX_NESTING, portable};
@@ -53,6 +54,7 @@ use vyre_spec::limits::{MAX_NESTING, portable};
 #[derive(Debug)]
 pub struct Validated {
     kernel: Arc<Kernel>,
+    ssa: OnceLock<Ssa>,
     uniformity: OnceLock<Uniformity>,
     determinism: OnceLock<Determinism>,
 }
@@ -64,10 +66,16 @@ impl Validated {
         &self.kernel
     }
 
+    /// The resolved program in SSA form.
+    #[must_use]
+    pub fn ssa(&self) -> &Ssa {
+        self.ssa.get_or_init(|| Ssa::of(&self.kernel))
+    }
+
     /// Which values are the same for invocations that evaluate them together.
     #[must_use]
     pub fn uniformity(&self) -> &Uniformity {
-        self.uniformity.get_or_init(|| Uniformity::of(&self.kernel))
+        self.uniformity.get_or_init(|| Uniformity::of(self.ssa()))
     }
 
     /// Whether the program's bytes are the same under every schedule, as far as can be told without running it.
@@ -88,7 +96,12 @@ impl Program {
 /// Checks every rule.
 pub(crate) fn validate(program: &Program) -> Result<Validated, Report> {
     match check(program, &Poison::default()) {
-        Ok(kernel) => Ok(Validated { kernel: kernel.into(), uniformity: OnceLock::new(), determinism: OnceLock::new() }),
+        Ok(kernel) => Ok(Validated {
+            kernel: kernel.into(),
+            ssa: OnceLock::new(),
+            uniformity: OnceLock::new(),
+            determinism: OnceLock::new(),
+        }),
         Err(mistakes) => Err(Report::about(program, mistakes)),
     }
 }

@@ -1203,7 +1203,7 @@ impl<'a> Resolver<'a> {
 }
 
 /// The operands of an operation, as many as its row allows.
-fn few(operands: &[Typed]) -> Few<MAX_OPERANDS> {
+fn few(operands: &[Typed]) -> Few<ExprId, MAX_OPERANDS> {
     let ids: Vec<ExprId> = operands.iter().take(MAX_OPERANDS).map(|operand| operand.id).collect();
     Few::of(&ids)
 }

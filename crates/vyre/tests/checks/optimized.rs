@@ -1,6 +1,7 @@
 //! What check files say about passes: the program after one, that it is left alone, which accesses are in bounds.
 
 use crate::directive::{Directive, Kind};
+use vyre::analysis::Bounds;
 use vyre::ir::Program;
 use vyre::passes::{self, Pass};
 
@@ -33,7 +34,7 @@ pub fn runs_alike(directives: &[Directive], name: &str, program: &Program) -> Re
 
 /// Which accesses are proven to be in bounds, in source order.
 pub fn bounds(program: &Program) -> Result<String, String> {
-    let facts = passes::in_bounds(program.validated().map_err(ToString::to_string)?);
+    let facts = Bounds::of(program.validated().map_err(ToString::to_string)?.ssa());
     let word = |proven| if proven { "proven" } else { "unproven" };
     let all: Vec<String> = facts.spelled(program).iter().map(|(access, proven)| format!("{access} {}", word(*proven))).collect();
     Ok(all.join(", "))

@@ -1,0 +1,24 @@
+//! What can be known about a kernel without running it: one home per fact.
+//!
+//! Every fact is a claim about all launches that fit the program, and code generators trust it with memory safety. So a fact is worked
+//! out from what a value *is*, "not known" is always a right answer, and each is tested against what runs really did
+//! (`crates/vyre-smith/tests/facts.rs`). Facts are about invocations that get there: code that lets others come along must mask
+//! them. An access that is moved out from under a condition loses what the condition proved.
+//!
+//! Facts are about the SSA form they were made from and are vectors by its values, instructions and regions; loads, stores and atomics
+//! are known by the [`AccessId`](crate::kernel::AccessId) that they have in the kernel.
+//!
+//! - [`Uniformity`]: what is the same for invocations that evaluate it together.
+//! - [`Numbers`]: which values are equal.
+//! - [`Range`]: which numbers a value can be.
+//! - [`Bounds`]: which accesses are in bounds.
+
+mod bounds;
+mod numbers;
+mod ranges;
+mod uniformity;
+
+pub use bounds::Bounds;
+pub use numbers::Numbers;
+pub use ranges::{Buffers, Range};
+pub use uniformity::{Scope, Uniformity};
