@@ -9,7 +9,7 @@ mod bulk;
 use std::time::Instant;
 use vyre_driver::backend::private::Sealed;
 use vyre_driver::backend::registry::BackendRegistration;
-use vyre_driver::launch::require_determinism;
+use vyre_driver::launch::{Planned, require_determinism};
 use vyre_driver::{BackendError, DispatchConfig, VyreBackend};
 use vyre_foundation::ir::Program;
 use vyre_foundation::launch::{check_inputs, plan};
@@ -51,7 +51,7 @@ impl VyreBackend for Reference {
         let sizes: Vec<u64> = inputs.iter().map(|input| input.len() as u64).collect();
         check_inputs(&program, &sizes)?;
         let launch = plan(&program, &sizes, &config.launch())?;
-        require_determinism(&program, Some(launch.grid), config)?;
+        require_determinism(&program, Planned::Launch(&launch, inputs), config)?;
         in_time(start, config)?;
         let options = Options { launch: config.launch(), ..Options::default() };
         let outputs = vyre_reference::run(&program, inputs, &options).map_err(failure)?;

@@ -1,7 +1,7 @@
 //! One dispatch as people write it: buffers by name, values by type.
 
 use crate::backend::{BackendError, DispatchConfig, VyreBackend, expect_outputs};
-use crate::launch::require_determinism;
+use crate::launch::{Planned, require_determinism};
 use crate::observability::{self, total};
 use crate::specialization::SpecValue;
 use bytemuck::{Pod, pod_collect_to_vec};
@@ -181,7 +181,7 @@ impl<'a> Dispatch<'a> {
         let sizes: Vec<u64> = inputs.iter().map(|bytes| bytes.len() as u64).collect();
         check_inputs(&program, &sizes)?;
         let launch = plan(&program, &sizes, &self.config.launch())?;
-        require_determinism(&program, Some(launch.grid), &self.config)?;
+        require_determinism(&program, Planned::Launch(&launch, &inputs), &self.config)?;
         if let Some(limit) = self.config.timeout.filter(Duration::is_zero) {
             return Err(BackendError::Timeout { limit });
         }

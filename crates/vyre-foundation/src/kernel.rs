@@ -233,7 +233,7 @@ impl ExprKind {
 }
 
 /// Up to `N` ids, kept in place.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Few<T, const N: usize> {
     ids: [T; N],
     len: u8,

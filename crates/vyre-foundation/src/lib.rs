@@ -7,11 +7,12 @@
 //! - [`launch`]: buffer lengths and geometry of one dispatch.
 //! - [`wire`]: programs as bytes.
 //! - [`values`]: elements of buffers as people write them.
-//! - [`determinism`]: whether a program's bytes are the same under every schedule.
-//! - [`passes`]: the same bytes with less work, and which accesses are in bounds.
+//! - [`kernel`]: a valid program with names resolved, which everything that runs programs reads.
+//! - [`ssa`]: the form that compilers and passes read.
+//! - [`analysis`]: what can be known without running a program: uniformity, ranges, bounds, determinism.
+//! - [`passes`]: the same bytes with less work.
 
 pub mod analysis;
-pub mod determinism;
 pub mod diagnostic;
 pub mod interface;
 pub mod ir;

@@ -41,8 +41,7 @@ pub use vyre_driver::{
 use vyre_driver_reference as _;
 pub use vyre_foundation::{Diagnostic, Location, Report};
 pub use vyre_foundation::{
-    analysis, determinism, diagnostic, interface, ir, kernel, launch, memory_model, passes, specialize, ssa, text, validate,
-    values, wire,
+    analysis, diagnostic, interface, ir, kernel, launch, memory_model, passes, specialize, ssa, text, validate, values, wire,
 };
 pub use vyre_reference as reference;
 pub use vyre_scalar as scalar;

@@ -40,8 +40,9 @@ fn one_program(seed: u64, tally: &mut Tally) {
     };
     assert!(report.outcome == plain(&Schedule::Forward), "seed {seed}: other bytes than the plain interpreter\n{program}");
 
-    let grid = options.launch.grid.expect("every launch has one");
-    if program.determinism().expect("it is valid").holds_for(grid) {
+    let sizes: Vec<u64> = inputs.iter().map(|bytes| bytes.len() as u64).collect();
+    let planned = vyre::launch::plan(&program, &sizes, &options.launch).expect("it runs");
+    if program.proof_for(&planned, &inputs).expect("it is valid") == vyre::analysis::determinism::Proof::Holds {
         tally.statically_proven += 1;
         assert!(report.holds() && report.exhaustive(), "seed {seed}: proven deterministic, but {}", said(&report));
     }

@@ -65,8 +65,9 @@ fn one_program(seed: u64, tally: &mut Tally) {
             assert!(bulk == forward, "seed {seed}: {how} differs\n{printed}\n{forward:?}\n{bulk:?}");
         }
     }
-    let grid = options.launch.grid.expect("set above");
-    if program.determinism().expect("it is valid").holds_for(grid) {
+    let sizes: Vec<u64> = borrowed.iter().map(|bytes| bytes.len() as u64).collect();
+    let planned = vyre::launch::plan(&program, &sizes, &options.launch).expect("it runs");
+    if program.proof_for(&planned, &borrowed).expect("it is valid") == vyre::analysis::determinism::Proof::Holds {
         tally.proven += 1;
         options.schedule = Schedule::Reverse;
         let reverse = run(&program, &borrowed, &options);

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use vyre_driver::backend::fill_outputs;
 use vyre_driver::grid_sync::contains_grid_sync;
-use vyre_driver::launch::require_determinism;
+use vyre_driver::launch::{self, require_determinism};
 use vyre_driver::pipeline::PipelineKey;
 use vyre_driver::resident::bind;
 use vyre_driver::{BackendError, DispatchConfig, OutputBuffers, Resource};
@@ -103,8 +103,17 @@ impl Compiled {
         outputs: &mut OutputBuffers,
     ) -> Result<(), BackendError> {
         let (launch, used) = self.device.resident.plan(&self.program, resources, config)?;
-        require_determinism(&self.program, Some(launch.grid), config)?;
         let bound = bind(&self.program, resources)?;
+        // Resident data is not looked at before the dispatch.
+        let inputs: Vec<&[u8]> = bound
+            .iter()
+            .filter(|(i, _)| self.program.buffers()[*i].access.is_input())
+            .map(|(_, resource)| match resource {
+                Resource::Borrowed(bytes) => bytes.as_slice(),
+                Resource::Resident(_) => &[],
+            })
+            .collect();
+        require_determinism(&self.program, launch::Planned::Launch(&launch, &inputs), config)?;
         let those = |wanted: fn(Access) -> bool| -> Vec<&Resource> {
             let access = |i: usize| self.program.buffers()[i].access;
             bound.iter().filter(|(i, _)| wanted(access(*i))).map(|(_, resource)| *resource).collect()
@@ -211,10 +220,11 @@ fn planned<'a>(
             let sizes: Vec<u64> = sizes.collect();
             check_inputs(program, &sizes)?;
             let launch = plan(program, &sizes, &config.launch())?;
-            require_determinism(program, Some(launch.grid), config)?;
             Planned { sizes, config: config.clone(), launch }
         }
     };
+    // What was proven may rest on what is in the inputs.
+    require_determinism(program, launch::Planned::Launch(&planned.launch, inputs), config)?;
     Ok(&last.insert(planned).launch)
 }
 

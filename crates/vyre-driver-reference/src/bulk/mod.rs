@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use vyre_driver::backend::private::Sealed;
 use vyre_driver::backend::registry::BackendRegistration;
-use vyre_driver::launch::require_determinism;
+use vyre_driver::launch::{Planned, require_determinism};
 use vyre_driver::pipeline::{PipelineCache, PipelineCacheSnapshot, PipelineKey};
 use vyre_driver::{BackendError, CompiledPipeline, DispatchConfig, OutputBuffers, Resource, TimedDispatchResult, VyreBackend};
 use vyre_foundation::ir::Program;
@@ -111,7 +111,7 @@ impl VyreBackend for Bulk {
         config: &DispatchConfig,
     ) -> Result<Option<Arc<dyn CompiledPipeline>>, BackendError> {
         let compiled = self.compiled(program, config)?;
-        require_determinism(compiled.program(), None, config)?;
+        require_determinism(compiled.program(), Planned::Grid(None), config)?;
         Ok(Some(Arc::new(Pipeline { compiled, config: config.clone() })))
     }
 

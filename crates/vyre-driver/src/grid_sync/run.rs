@@ -8,7 +8,7 @@ use super::{State, contains_grid_sync};
 use crate::backend::{
     BackendError, DispatchConfig, OutputBuffers, Resource, TimedDispatchResult, VyreBackend, expect_outputs, fill_outputs,
 };
-use crate::launch::require_determinism;
+use crate::launch::{Planned, require_determinism};
 use crate::observability::{self, total, total_borrowed};
 use crate::resident::bind;
 use crate::specialization::SpecMap;
@@ -126,7 +126,8 @@ fn run_resident(
         true => Some(resident_launch(backend, program, &held, config)?),
         false => None,
     };
-    let words = dispatch.check(backend, launch.as_ref())?;
+    // Resident data is not looked at before the dispatch.
+    let words = dispatch.check(backend, launch.as_ref(), &[])?;
     let mut taken: Option<Hidden<'_>> = None;
     let mut times = Times::default();
     dispatch.run(launch.as_ref(), &words, |segment, config, words| {
@@ -194,7 +195,7 @@ fn run_borrowed(
         Err(report) if !dispatch.needs_launch() && report.codes().all(|code| code == ErrorCode::E0703) => None,
         Err(report) => return Err(report.into()),
     };
-    let words = dispatch.check(backend, launch.as_ref())?;
+    let words = dispatch.check(backend, launch.as_ref(), inputs)?;
     let mut held: Vec<Cow<'_, [u8]>> = vec![Cow::Borrowed(&[][..]); program.buffers().len()];
     for (i, bytes) in program.interface().inputs.iter().zip(inputs) {
         held[*i] = Cow::Borrowed(bytes);
@@ -259,10 +260,11 @@ impl<'a> Dispatch<'a> {
     }
 
     /// Everything that can be refused before anything runs. Gives the length of the state that each segment hands on.
-    fn check(&self, backend: &dyn VyreBackend, launch: Option<&Launch>) -> Result<Vec<u32>, BackendError> {
+    fn check(&self, backend: &dyn VyreBackend, launch: Option<&Launch>, inputs: &[&[u8]]) -> Result<Vec<u32>, BackendError> {
         self.remaining()?;
         let program = &self.split.program;
-        require_determinism(program, launch.map(|launch| launch.grid), self.config)?;
+        let planned = launch.map_or(Planned::Grid(None), |launch| Planned::Launch(launch, inputs));
+        require_determinism(program, planned, self.config)?;
         let limits = [
             (backend.max_storage_buffer_bytes(), "the backend binds"),
             (self.config.launch().max_output_bytes, "`max_output_bytes` allows"),

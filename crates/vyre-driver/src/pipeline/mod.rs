@@ -19,7 +19,7 @@ pub use key::PipelineKey;
 pub use manifest::PipelineReproManifest;
 
 use crate::backend::{BackendError, CompiledPipeline, DispatchConfig, VyreBackend, nanoseconds};
-use crate::launch::require_determinism;
+use crate::launch::{Planned, require_determinism};
 use crate::specialization::SpecMap;
 use native::Native;
 use passthrough::Passthrough;
@@ -174,7 +174,7 @@ fn admit(program: &Program, config: &DispatchConfig) -> Result<Program, BackendE
         // Whether the size divides the invocations is seen at dispatch; here it divides as many workgroups as it has invocations.
         overridden_geometry(kernel, size, size).map_err(|mistakes| Report::about(&specialized, mistakes))?;
     }
-    require_determinism(&specialized, config.grid_override, config)?;
+    require_determinism(&specialized, Planned::Grid(config.grid_override), config)?;
     Ok(specialized)
 }
 

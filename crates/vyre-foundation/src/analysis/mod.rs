@@ -12,13 +12,21 @@
 //! - [`Numbers`]: which values are equal.
 //! - [`Range`]: which numbers a value can be.
 //! - [`Bounds`]: which accesses are in bounds.
+//! - [`Affine`]: indices as sums of products.
+//! - [`Epochs`]: which accesses may happen between the same two barriers.
+//! - [`determinism`]: whether the bytes are the same under every schedule.
 
+mod affine;
 mod bounds;
+pub mod determinism;
+mod epochs;
 mod numbers;
 mod ranges;
 mod uniformity;
 
+pub use affine::{Affine, Forms, Product, Stride};
 pub use bounds::Bounds;
+pub use epochs::{Beginning, Epochs};
 pub use numbers::Numbers;
 pub use ranges::{Buffers, Range};
 pub use uniformity::{Scope, Uniformity};

@@ -41,10 +41,11 @@ mod resolve;
 mod uniformity;
 
 use crate::analysis::Uniformity;
-use crate::determinism::{self, Determinism};
+use crate::analysis::determinism::{self, Determinism, Known, Proof};
 use crate::diagnostic::{BufferPart, Diagnostic, Location, Poison, Report};
 use crate::ir::{Access, NodeId, Program};
-use crate::kernel::Kernel;
+use crate::kernel::{BufferId, Kernel};
+use crate::launch::Launch;
 use crate::ssa::Ssa;
 use std::sync::{Arc, OnceLock};
 use vyre_spec::ErrorCode;
@@ -81,15 +82,34 @@ impl Validated {
     /// Whether the program's bytes are the same under every schedule, as far as can be told without running it.
     #[must_use]
     pub fn determinism(&self) -> &Determinism {
-        self.determinism.get_or_init(|| determinism::of_kernel(&self.kernel))
+        self.determinism.get_or_init(|| determinism::of_ssa(self.ssa(), self.uniformity()))
     }
 }
 
 impl Program {
     /// Whether the program's bytes are the same on every backend and under every schedule, as far as can be told without running
-    /// it; see [`crate::determinism`]. An invalid program has no bytes to speak of, and the report says why.
+    /// it; see [`crate::analysis::determinism`]. An invalid program has no bytes to speak of, and the report says why.
     pub fn determinism(&self) -> Result<&Determinism, &Report> {
         self.validated().map(Validated::determinism)
+    }
+
+    /// Whether that is proven for one launch, which was planned for this program and these inputs, in the order of the interface. An
+    /// input whose bytes are not at hand is given as empty; a condition that needs it is then not met.
+    pub fn proof_for(&self, launch: &Launch, inputs: &[&[u8]]) -> Result<Proof<'_>, &Report> {
+        let validated = self.validated()?;
+        let order = self.interface().inputs.iter().map(|n| BufferId(*n as u32));
+        let Launch { workgroup_size, grid, lengths, .. } = launch;
+        let inputs = order.zip(inputs.iter().copied()).collect();
+        let known = Known { ssa: validated.ssa(), workgroup_size: *workgroup_size, grid: *grid, lengths, inputs };
+        Ok(validated.determinism().for_launch(&known, false))
+    }
+
+    /// The same as far as it can be told before lengths and inputs are known: what is refused here is refused for all of them.
+    pub fn proof_for_grid(&self, grid: [u32; 3]) -> Result<Proof<'_>, &Report> {
+        let validated = self.validated()?;
+        let workgroup_size = validated.kernel().workgroup_size;
+        let known = Known { ssa: validated.ssa(), workgroup_size, grid, lengths: &[], inputs: Vec::new() };
+        Ok(validated.determinism().for_launch(&known, true))
     }
 }
 

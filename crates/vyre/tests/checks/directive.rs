@@ -26,8 +26,8 @@ pub enum Kind {
     Error(ErrorCode, (usize, usize)),
     /// `check --portable` must find exactly the warnings of all such directives.
     Warn(ErrorCode, (usize, usize)),
-    /// The static answer.
-    Determinism(bool),
+    /// The static answer: `unproven` and why, or `cross-backend` and its conditions.
+    Determinism(String),
     /// Which accesses are proven to be in bounds: as [`crate::bounds`] tells it.
     Bounds(String),
     /// This pass must change nothing.
@@ -166,11 +166,7 @@ fn parse_one(text: &str) -> Result<Kind, String> {
             );
             Ok(if word == "error" { Kind::Error(code, place) } else { Kind::Warn(code, place) })
         }
-        "determinism" => match rest.trim() {
-            "cross-backend" => Ok(Kind::Determinism(true)),
-            "unproven" => Ok(Kind::Determinism(false)),
-            other => Err(format!("determinism is cross-backend or unproven, not {other}")),
-        },
+        "determinism" => Ok(Kind::Determinism(rest.split_whitespace().collect::<Vec<_>>().join(" "))),
         "bounds" => Ok(Kind::Bounds(rest.split_whitespace().collect::<Vec<_>>().join(" "))),
         "pass" => match rest.trim().strip_suffix(" leaves it alone") {
             Some(name) => Ok(Kind::LeavesAlone(name.to_string())),

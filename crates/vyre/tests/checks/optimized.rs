@@ -10,6 +10,7 @@ pub fn pass(name: &str, program: &Program) -> Result<Program, String> {
     let after = match (Pass::named(name), name) {
         (Some(pass), _) => pass.apply(program),
         (None, "optimize") => passes::optimize(program),
+        (None, "specialize") => vyre::specialize(program, []).map_err(|report| report.to_string())?,
         (None, _) => return Err(format!("there is no pass {name}")),
     };
     match after.validated() {
