@@ -37,6 +37,7 @@ use crate::kernel::{AccessId, AccessKind, BufferId};
 use crate::ssa::{Def, InstId, InstKind, Leaf, Op, RegionId, Ssa, Value};
 use std::collections::BTreeMap;
 use std::fmt;
+use vyre_spec::{ReduceOp, Scalar, SubgroupShape};
 
 /// The static answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -281,6 +282,8 @@ struct Site {
     /// What holds for the atoms of the index, and for the ids.
     facts: BTreeMap<Value, AtomFacts>,
     ids: BTreeMap<Builtin, AtomFacts>,
+    /// Atoms that are sums over lanes, which whoever gets here adds at least 1 to, and which do not wrap.
+    adds: Vec<Value>,
 }
 
 /// Accesses to one buffer that are compared with each other at most; beyond, it is too much work for an answer.
@@ -323,8 +326,9 @@ struct Prover<'a> {
     flow: Flow<'a>,
     workgroup: Epochs,
     grid: Epochs,
-    /// By instruction: the loops around it, and its place in the order of the form.
+    /// By instruction: the loops and the regions around it, and its place in the order of the form.
     loops: Vec<Vec<InstId>>,
+    within: Vec<Vec<RegionId>>,
     order: Vec<u32>,
     /// By region: the loop that it is the body of.
     bodies: Vec<Option<InstId>>,
@@ -349,20 +353,23 @@ impl<'a> Prover<'a> {
             workgroup: Epochs::of_workgroup(ssa),
             grid: Epochs::of_grid(ssa),
             loops: vec![Vec::new(); ssa.insts.len()],
+            within: vec![Vec::new(); ssa.insts.len()],
             order: vec![0; ssa.insts.len()],
             bodies: vec![None; ssa.regions.len()],
             insts: vec![None; ssa.kernel.accesses.len()],
             used,
             fixed: ssa.kernel.size_matters().is_some(),
         };
-        proof.find_loops(ssa.root, &mut Vec::new(), &mut 0);
+        proof.find_loops(ssa.root, &mut Vec::new(), &mut Vec::new(), &mut 0);
         proof
     }
 
-    fn find_loops(&mut self, region: RegionId, around: &mut Vec<InstId>, next: &mut u32) {
+    fn find_loops(&mut self, region: RegionId, around: &mut Vec<InstId>, within: &mut Vec<RegionId>, next: &mut u32) {
         let ssa = self.ssa;
+        within.push(region);
         for id in &ssa.region(region).insts {
             self.loops[id.index()].clone_from(around);
+            self.within[id.index()].clone_from(within);
             self.order[id.index()] = *next;
             *next += 1;
             match ssa.inst(*id).kind {
@@ -377,12 +384,13 @@ impl<'a> Prover<'a> {
                 around.push(*id);
             }
             for inner in ssa.inst(*id).kind.regions() {
-                self.find_loops(inner, around, next);
+                self.find_loops(inner, around, within, next);
             }
             if is_loop {
                 around.pop();
             }
         }
+        within.pop();
     }
 
     /// The loops in whose iterations a value may be another.
@@ -454,7 +462,18 @@ impl<'a> Prover<'a> {
                 InstKind::Store { value, .. } => Some(numbers.of_value(value)).filter(|value| everywhere(*value)),
                 _ => None,
             };
+            let adds = atoms.clone().filter(|atom| {
+                let Def::Result(scan, _) = ssa.value(*atom).def else { return false };
+                let InstKind::Subgroup { op, ty: Scalar::U32, operands } = ssa.inst(scan).kind else { return false };
+                let is_sum = match op.shape() {
+                    SubgroupShape::Inclusive(with) | SubgroupShape::Exclusive(with) => with == ReduceOp::Add,
+                    SubgroupShape::Vote(_) | SubgroupShape::Shuffle(_) | SubgroupShape::Reduce(_) => false,
+                };
+                let most = u64::from(flow.ranges[operands[0].index()].high) * u64::from(ssa.kernel.subgroup.unwrap_or(0));
+                is_sum && flow.refined(operands[0]).low >= 1 && most <= u64::from(u32::MAX)
+            });
             sites[buffer.index()].push(Site {
+                adds: adds.collect(),
                 access,
                 kind: ssa.kernel.access(access).kind,
                 unused,
@@ -602,7 +621,8 @@ impl<'a> Prover<'a> {
         // What conditions around the accesses say about ids may help, or stand in the way of comparing.
         [true, false].into_iter().find_map(|guards| {
             let mut view = View::new(self, a, b, pairs, guards);
-            view.one_to_one().or_else(|| View::new(self, a, b, pairs, guards).disjoint())
+            let of_scan = view.places();
+            of_scan.or_else(|| view.one_to_one()).or_else(|| View::new(self, a, b, pairs, guards).disjoint())
         })
     }
 }
@@ -849,6 +869,18 @@ impl<'p, 'a> View<'p, 'a> {
         Some(side)
     }
 
+    /// Both indices are the same scan over the whole workgroup, and every invocation that gets here adds to it: each has a number of
+    /// its own.
+    fn places(&self) -> Option<Vec<Condition>> {
+        let [(product, 1 | u32::MAX)] = self.a.index.terms[..] else { return None };
+        let [atom] = product[..] else { return None };
+        let same = self.a.index == self.b.index && self.pairs == Pairs::OneGroup;
+        let whole = self.ssa().kernel.subgroup == Some(self.ssa().kernel.workgroup_invocations());
+        let in_step = self.proof.loops_of(atom).iter().all(|around| self.in_step.contains(around));
+        let counts = |site: &Site| site.adds.contains(&atom);
+        (same && whole && in_step && counts(self.a) && counts(self.b)).then(Vec::new)
+    }
+
     /// Different digits give different elements.
     fn one_to_one(&mut self) -> Option<Vec<Condition>> {
         let (mut a, mut b) = (self.side(self.a)?, self.side(self.b)?);
@@ -864,8 +896,13 @@ impl<'p, 'a> View<'p, 'a> {
                 (None, None) => {}
             }
         }
-        if a.digits != b.digits {
-            return None;
+        // An id that only one of them counts with, or both differently, must have one value.
+        for id in self.owners() {
+            if a.digits.get(&id) != b.digits.get(&id) {
+                self.require(Sum::default().plus(&self.extent(id), -1))?;
+                a.digits.remove(&id);
+                b.digits.remove(&id);
+            }
         }
         // Every id that may differ has a factor, or the launch leaves it one value.
         let mut digits: Vec<(Sum, Sum)> = Vec::new();
@@ -877,6 +914,7 @@ impl<'p, 'a> View<'p, 'a> {
             let most = if one == other { one } else { self.extent(id) };
             match a.digits.get(&id) {
                 Some(factor) => digits.push((magnitude(factor)?, most)),
+                // Asked again where the digit was taken out: it is the same condition.
                 None => self.require(Sum::default().plus(&self.extent(id), -1))?,
             }
         }
@@ -1151,20 +1189,32 @@ fn permutations(count: usize, each: &mut impl FnMut(&[usize])) {
 }
 
 /// The loops that two invocations of a workgroup are in the same iteration of, whenever both accesses happen between the same two
-/// barriers: loops around both in which every common epoch begins, with both accesses on the same side of that barrier.
+/// barriers.
+///
+/// Control around barriers is uniform, so all invocations go through the iterations of such a loop together, from barrier to barrier.
+/// If every iteration has one, the time between two barriers holds the end of one iteration and the start of the next at most. Where
+/// it begins outside the loop, both accesses are in the first iteration; where it begins inside, in the same one if both come
+/// behind that barrier, or both in front of it.
 fn in_step(proof: &Prover<'_>, a: &Site, b: &Site) -> Vec<InstId> {
     let Some(common) = proof.workgroup.common(a.access, b.access) else { return Vec::new() };
     let (Some(first), Some(second)) = (proof.inst(a), proof.inst(b)) else { return Vec::new() };
-    let around: Vec<InstId> =
-        proof.loops[first.index()].iter().copied().filter(|id| proof.loops[second.index()].contains(id)).collect();
-    let side = |inst: InstId, barrier: InstId| proof.order[inst.index()] > proof.order[barrier.index()];
     let stays = |around: &InstId| {
-        common.iter().all(|beginning| match beginning {
-            Beginning::Start => false,
-            Beginning::Barrier(barrier) => {
-                proof.loops[barrier.index()].contains(around) && side(first, *barrier) == side(second, *barrier)
-            }
-        })
+        let InstKind::Loop { body, .. } = proof.ssa.inst(*around).kind else { return false };
+        proof.workgroup.is_synchronised(body)
+            && common.iter().all(|beginning| match beginning {
+                Beginning::Start => true,
+                Beginning::Barrier(barrier) if !proof.loops[barrier.index()].contains(around) => true,
+                Beginning::Barrier(barrier) => {
+                    // What the barrier's own region does not hold may come in front of it and behind.
+                    let region = proof.within[barrier.index()].last();
+                    let side = |inst: InstId| {
+                        let holds = region.is_some_and(|region| proof.within[inst.index()].contains(region));
+                        holds.then(|| proof.order[inst.index()] > proof.order[barrier.index()])
+                    };
+                    side(first).is_some() && side(first) == side(second)
+                }
+            })
     };
-    around.into_iter().filter(stays).collect()
+    let both = proof.loops[first.index()].iter().copied().filter(|id| proof.loops[second.index()].contains(id));
+    both.filter(stays).collect()
 }

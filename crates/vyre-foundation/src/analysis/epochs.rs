@@ -83,6 +83,8 @@ struct Ways {
 #[derive(Clone, Debug)]
 pub struct Epochs {
     accesses: Vec<Set>,
+    /// By region: whether it is the body of a loop every iteration of which has a barrier.
+    synchronised: Vec<bool>,
 }
 
 impl Epochs {
@@ -107,7 +109,15 @@ impl Epochs {
         };
         walk.ways(ssa.root);
         walk.reach(ssa.root, Some(vec![Beginning::Start]));
-        Epochs { accesses: walk.accesses }
+        let synchronised = walk.next.iter().map(|next| next.as_ref().is_some_and(|next| !next.passes)).collect();
+        Epochs { accesses: walk.accesses, synchronised }
+    }
+
+    /// Whether a region is the body of a loop no two iterations of which have a part in one epoch but for the end of one and the
+    /// start of the next.
+    #[must_use]
+    pub fn is_synchronised(&self, body: RegionId) -> bool {
+        self.synchronised[body.index()]
     }
 
     /// Whether two accesses may be in one epoch.

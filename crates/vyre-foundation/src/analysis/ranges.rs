@@ -47,7 +47,7 @@ impl Buffers {
     }
 }
 
-/// What is known about a `u32`.
+/// What is known about a `u32`; of a `bool`, whether it is 0 or 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Range {
     /// The smallest number it can be.
@@ -230,6 +230,14 @@ impl<'a> Flow<'a> {
         }
     }
 
+    /// What a value can be here, by what its operands can be here.
+    pub fn refined(&self, value: Value) -> Range {
+        match self.ssa.op(value) {
+            Some(op) => self.range(value).and(&self.op(op)),
+            None => self.range(value),
+        }
+    }
+
     fn leaf(&self, leaf: Leaf, ty: ValueType) -> Range {
         match leaf {
             Leaf::Lit { bits } if ty == ValueType::Scalar(Scalar::U32) => Range::new(bits as u32, bits as u32),
@@ -381,7 +389,7 @@ impl<'a> Flow<'a> {
             Op::Binary { op, ty: Scalar::U32, left, right } => binary(*op, &self.range(*left), &self.range(*right)),
             Op::Ternary { op: TernaryOp::Select, operands: [_, yes, no], .. } => self.range(*yes).or(&self.range(*no)),
             Op::Cast { from: Scalar::U32, value, .. } => self.range(*value),
-            Op::Cast { from: Scalar::Bool, .. } => Range::new(0, 1),
+            Op::Cast { from: Scalar::Bool, value, .. } => Range::new(0, 1).and(&self.range(*value)),
             Op::Unary { .. }
             | Op::Binary { .. }
             | Op::Ternary { op: TernaryOp::Fma, .. }
@@ -401,6 +409,7 @@ impl<'a> Flow<'a> {
             if !seen.insert((self.numbers.of_value(value), holds)) {
                 continue;
             }
+            self.learn(value, Range::new(u32::from(holds), u32::from(holds)));
             match self.ssa.op(value) {
                 Some(Op::Unary { op: UnaryOp::Not, ty: Scalar::Bool, operand }) => pending.push((*operand, !holds)),
                 Some(Op::Binary { op: BinaryOp::And, left, right, .. }) if holds => {

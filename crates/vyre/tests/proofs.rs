@@ -1,0 +1,90 @@
+//! What is proven to give the same bytes under every schedule: the examples, the kernels that are measured, and kernels as people write
+//! them, with the conditions of each.
+
+use std::path::Path;
+use vyre::analysis::determinism::Proof;
+use vyre::ir::Program;
+use vyre::launch::{LaunchConfig, plan};
+
+fn parsed(name: &str, text: &str) -> Program {
+    vyre::text::parse(name, text).unwrap_or_else(|report| panic!("{report}"))
+}
+
+/// The kernels of a folder, by name.
+fn kernels(folder: &str) -> Vec<(String, Program)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder);
+    let mut kernels = Vec::new();
+    for entry in std::fs::read_dir(&folder).expect("the folder is there") {
+        let path = entry.expect("it can be read").path();
+        if path.extension().is_some_and(|extension| extension == "vyre") {
+            let name = path.file_stem().expect("a file has a name").to_string_lossy().into_owned();
+            let text = std::fs::read_to_string(&path).expect("it can be read");
+            kernels.push((name.clone(), parsed(&name, &text)));
+        }
+    }
+    kernels.sort_by(|a, b| a.0.cmp(&b.0));
+    kernels
+}
+
+#[test]
+fn examples_and_measured_kernels_are_proven() {
+    let flat = "cross-backend if gid_count.y <= 1 and gid_count.z <= 1";
+    let flat_groups = "cross-backend if wid_count.y <= 1 and wid_count.z <= 1";
+    let one_group = "cross-backend if wid_count.x <= 1 and wid_count.y <= 1 and wid_count.z <= 1";
+    let expected = [
+        ("histogram", "cross-backend"),
+        ("mandelbrot", flat),
+        ("quantize", flat),
+        ("reduce", flat_groups),
+        ("saxpy", flat),
+        ("scan", one_group),
+        ("transpose", one_group),
+        ("xor", flat),
+        ("blur", "cross-backend if gid_count.z <= 1 and w * size[1] <= 4294967296"),
+        ("dfa", flat),
+        ("histogram", "cross-backend"),
+        ("mandelbrot", flat),
+        ("matmul", "cross-backend if gid_count.z <= 1 and gid_count.x <= 128 and 128 * gid_count.y + gid_count.x <= 4294967424"),
+        ("maximum", "unproven: the result of an atomic on `largest` depends on the order of invocations"),
+        ("mix", flat),
+        ("places", "unproven: the result of an atomic on `taken` depends on the order of invocations"),
+        ("reduction", flat_groups),
+        ("tickets", "unproven: the result of an atomic on `next` depends on the order of invocations"),
+    ];
+    let found = kernels("examples").into_iter().chain(kernels("bench/kernels"));
+    let found: Vec<(String, String)> =
+        found.map(|(name, program)| (name, program.determinism().expect("it is valid").to_string())).collect();
+    let found: Vec<(&str, &str)> = found.iter().map(|(name, answer)| (name.as_str(), answer.as_str())).collect();
+    assert_eq!(found, expected);
+}
+
+/// A kernel with a row length that the launch gives.
+const ROWS: &str = "\
+program rows {
+  workgroup 8 8
+  buffer size: uniform u32[1] @0
+  buffer out: output u32 @1
+
+  let w = size[0]
+  if gid.x < w {
+    out[gid.y * w + gid.x] = gid.x ^ gid.y
+  }
+}
+";
+
+#[test]
+fn what_wraps_is_refused_at_the_launch() {
+    let program = parsed("rows", ROWS);
+    let determinism = program.determinism().expect("it is valid").to_string();
+    assert_eq!(determinism, "cross-backend if gid_count.z <= 1 and w * gid_count.y <= 4294967296");
+    let mut config = LaunchConfig { grid: Some([80, 60, 1]), ..LaunchConfig::default() };
+    config.output_counts.insert("out".into(), 640 * 480);
+    let launch = plan(&program, &[4], &config).expect("it fits");
+    let proof = |w: u32| program.proof_for(&launch, &[&w.to_le_bytes()]).expect("it is valid");
+    assert_eq!(proof(640), Proof::Holds);
+    // 480 rows of 2³¹ wrap: rows 0 and 2 write the same elements.
+    let Proof::Unmet(condition) = proof(1 << 31) else { panic!("{:?}", proof(1 << 31)) };
+    assert_eq!(condition.text, "w * gid_count.y <= 4294967296");
+    // What is not at hand proves nothing.
+    assert!(matches!(program.proof_for(&launch, &[&[]]).expect("it is valid"), Proof::Unmet(_)));
+}
