@@ -376,7 +376,7 @@ fn under_other_schedules(
     for (name, result) in [
         ("the reversed order", run(program, &ordered, &options)),
         ("the bulk evaluator", vyre::reference::bulk::run(program, &ordered, &options)),
-        ("the bulk evaluator with packed lanes", vyre::reference::bulk::run_packed(program, &ordered, &options)),
+        ("the bulk evaluator with compacted lanes", vyre::reference::bulk::run_compacted(program, &ordered, &options)),
     ] {
         match result {
             Ok(again) if again == outputs => {}
