@@ -37,9 +37,7 @@ impl<F: Faults> Block<'_, F> {
             return Val::Splat(value.0[component]);
         }
         let index = self.narrow_column(index);
-        let wide = match self.kernel.buffer(buffer).value {
-            ValueType::Scalar(scalar) | ValueType::Vector(scalar, _) => is_wide(scalar),
-        };
+        let wide = is_wide_value(self.kernel.buffer(buffer).value);
         // With one workgroup in the block its memory is like storage.
         let view = View { stride: if one_view { 0 } else { view.stride }, ..view };
         if wide {
@@ -60,7 +58,7 @@ impl<F: Faults> Block<'_, F> {
             ValueType::Scalar(_) => load_narrow(self.arch, element, mode, bytes, view, index, &mut column[..lanes]),
         }
         if self.faults.has(BulkFault::TailLoaded) {
-            column[lanes / 8 * 8..lanes].fill(0);
+            column[lanes / 8 * 8..].fill(0);
         }
         self.frame.narrow.put(out, column);
         Val::Narrow(out)
@@ -80,10 +78,11 @@ impl<F: Faults> Block<'_, F> {
             Val::Splat(_) | Val::Narrow(_) | Val::Wide(_) => value,
         });
         let home = self.homes[buffer.index()];
+        let everybody = mask.count == self.frame.lanes || self.faults.has(BulkFault::StoreMask);
         let Frame { narrow, wide, group_memory, .. } = &mut *self.frame;
         let bytes = bytes_of_mut(home, self.outputs, group_memory);
         let index = &narrow.column(index)[..lanes];
-        let bits = mask.column.filter(|_| !self.faults.has(BulkFault::StoreMask)).map(|column| &narrow.column(column)[..lanes]);
+        let bits = mask.column.filter(|_| !everybody).map(|column| &narrow.column(column)[..lanes]);
         if let Val::Narrow(column) = columns[0]
             && is_word(element)
         {

@@ -89,19 +89,23 @@ pub(super) struct Block<'a, F> {
 }
 
 impl<F> Block<'_, F> {
+    #[inline]
     pub fn narrow(&mut self) -> &mut Stack<u32> {
         &mut self.frame.narrow
     }
 
+    #[inline]
     pub fn subgroup_size(&self) -> u32 {
         self.kernel.subgroup.expect("validated: subgroups need a declared size")
     }
 
+    #[inline]
     pub fn takes_part(&self, mask: Mask, lane: usize) -> bool {
         mask.count > 0 && mask.column.is_none_or(|column| self.frame.narrow.column(column)[lane] != 0)
     }
 
     /// The bits of a value in one lane.
+    #[inline]
     pub fn lane_of(&self, value: Val, lane: usize) -> u64 {
         match value {
             Val::Splat(bits) => bits,

@@ -6,19 +6,20 @@
 use super::block::{Block, NOTHING, Vals};
 use super::column::{Stack, Val, is_wide};
 use super::faults::Faults;
-use super::ops;
+use super::{lanes, ops};
 use crate::faults::BulkFault;
 use vyre_foundation::kernel::{ExprId, ExprKind};
 use vyre_spec::ValueType;
 
 impl<F: Faults> Block<'_, F> {
     /// The column of a 32-bit value.
+    #[inline]
     pub fn narrow_column(&mut self, value: Val) -> usize {
         match value {
             Val::Narrow(column) => column,
             Val::Splat(bits) => {
                 let column = self.narrow().push();
-                self.narrow().column_mut(column).fill(bits as u32);
+                lanes::fill(self.arch, bits, self.frame.narrow.column_mut(column));
                 column
             }
             Val::Wide(_) => unreachable!("a 32-bit value is in a narrow column"),
@@ -26,12 +27,13 @@ impl<F: Faults> Block<'_, F> {
     }
 
     /// The column of a 64-bit value.
+    #[inline]
     pub fn wide_column(&mut self, value: Val) -> usize {
         match value {
             Val::Wide(column) => column,
             Val::Splat(bits) => {
                 let column = self.frame.wide.push();
-                self.frame.wide.column_mut(column).fill(bits);
+                lanes::fill(self.arch, bits, self.frame.wide.column_mut(column));
                 column
             }
             Val::Narrow(_) => unreachable!("a 64-bit value is in a wide column"),
@@ -108,13 +110,13 @@ impl<F: Faults> Block<'_, F> {
                 }
                 if !is_wide(*ty) {
                     let (a, b) = (self.narrow_column(a), self.narrow_column(b));
-                    let computed = if self.faults.has(BulkFault::TailComputed) { self.frame.lanes / 8 * 8 } else { usize::MAX };
-                    return self.new_narrow(|narrow, _, out| {
+                    let result = self.new_narrow(|narrow, _, out| {
                         ops::binary_narrow(arch, *op, *ty, mode, narrow.column(a), narrow.column(b), out);
-                        if let Some(tail) = out.get_mut(computed..) {
-                            tail.fill(0);
-                        }
                     });
+                    if self.faults.has(BulkFault::TailComputed) {
+                        self.lose_tail(result);
+                    }
+                    return result;
                 }
                 let a = self.wide_column(a);
                 let result = op.info().result_type(*ty).expect("pure ops have results");
@@ -187,6 +189,7 @@ impl<F: Faults> Block<'_, F> {
     }
 
     /// A new narrow column written by `write`, which can read all others.
+    #[inline]
     pub fn new_narrow(&mut self, write: impl FnOnce(&Stack<u32>, &Stack<u64>, &mut [u32])) -> Val {
         let out = self.frame.narrow.push();
         let mut column = self.frame.narrow.take(out);
@@ -196,11 +199,20 @@ impl<F: Faults> Block<'_, F> {
     }
 
     /// A new wide column written by `write`, which can read all others.
+    #[inline]
     fn new_wide(&mut self, write: impl FnOnce(&Stack<u32>, &Stack<u64>, &mut [u64])) -> Val {
         let out = self.frame.wide.push();
         let mut column = self.frame.wide.take(out);
         write(&self.frame.narrow, &self.frame.wide, &mut column);
         self.frame.wide.put(out, column);
         Val::Wide(out)
+    }
+
+    /// What only a planted fault does: the lanes beyond a multiple of eight are 0.
+    fn lose_tail(&mut self, value: Val) {
+        if let Val::Narrow(column) = value {
+            let whole = self.frame.lanes / 8 * 8;
+            self.narrow().column_mut(column)[whole..].fill(0);
+        }
     }
 }

@@ -48,10 +48,12 @@ impl Frame {
         frame
     }
 
+    #[inline]
     pub fn tops(&self) -> (usize, usize) {
         (self.narrow.top(), self.wide.top())
     }
 
+    #[inline]
     pub fn pop_to(&mut self, (narrow, wide): (usize, usize)) {
         self.narrow.pop_to(narrow);
         self.wide.pop_to(wide);

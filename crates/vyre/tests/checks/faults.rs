@@ -87,7 +87,9 @@ fn dispatches_of(file: &PathBuf) -> Vec<Dispatch> {
         let options = Options { fuel: options.fuel.min(FUEL), ..options };
         let named: Vec<(&str, &[u8])> = inputs.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice())).collect();
         let Ok(ordered) = inputs_by_name(&program, &named) else { continue };
-        let Ok((_, result)) = execute_with(&program, launch, |program, inputs, _| run(program, inputs, &options)) else { continue };
+        let Ok((_, result)) = execute_with(&program, launch, |program, inputs, _| run(program, inputs, &options)) else {
+            continue;
+        };
         let right = outcome(result);
         if right.is_none() {
             continue;
