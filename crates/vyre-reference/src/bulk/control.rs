@@ -273,6 +273,9 @@ impl<F: Faults> Block<'_, F> {
         if !self.faults.has(BulkFault::UpperBoundAgain) {
             to = self.fixed(to, facts);
         }
+        if self.faults.has(BulkFault::LoopSigned) {
+            to = self.without_upper_half(to);
+        }
         if let (true, Val::Narrow(_)) = (self.faults.has(BulkFault::CounterOfFirstLane), from) {
             from = Val::Splat(self.lane_of(from, 0));
         }
@@ -314,14 +317,16 @@ impl<F: Faults> Block<'_, F> {
             let count = self.count(counter, from, iteration);
             now = match (count, to) {
                 (Val::Splat(count), Val::Splat(to)) => {
-                    let inside = if self.faults.has(BulkFault::LoopSigned) { (count as i32) < to as i32 } else { count < to };
-                    if inside { now } else { Mask::NONE }
+                    if count < to {
+                        now
+                    } else {
+                        Mask::NONE
+                    }
                 }
                 (count, to) => {
-                    let ty = if self.faults.has(BulkFault::LoopSigned) { Scalar::I32 } else { Scalar::U32 };
                     let (count, to) = (self.narrow_column(count), self.narrow_column(to));
                     let less = self.new_narrow(|narrow, _, out| {
-                        ops::binary_narrow(arch, BinaryOp::Lt, ty, mode, narrow.column(count), narrow.column(to), out);
+                        ops::binary_narrow(arch, BinaryOp::Lt, Scalar::U32, mode, narrow.column(count), narrow.column(to), out);
                     });
                     let inside = self.narrow_column(less);
                     self.write_mask(active, now.column, inside, false)
@@ -435,6 +440,18 @@ impl<F: Faults> Block<'_, F> {
         let late = self.narrow().push();
         self.narrow().column_mut(late).fill(0);
         late
+    }
+
+    /// A bound that is 0 where it is 2³¹ or more.
+    fn without_upper_half(&mut self, to: Val) -> Val {
+        let small = |bits: u32| if (bits as i32) < 0 { 0 } else { bits };
+        match to {
+            Val::Splat(bits) => Val::Splat(u64::from(small(bits as u32))),
+            Val::Narrow(column) => self.new_narrow(|narrow, _, out| {
+                out.iter_mut().zip(narrow.column(column)).for_each(|(out, bits)| *out = small(*bits));
+            }),
+            Val::Wide(_) => unreachable!("loop bounds are u32"),
+        }
     }
 
     /// Makes the body see a counter that ends at 255.

@@ -114,7 +114,7 @@ faults! {
         BarrierValue "barrier-value" "The last invocation of a workgroup loses the value of its first variable at a barrier.";
         GridValues "grid-values" "Variables are zero behind a grid barrier.";
         CounterByte "counter-byte" "The body of a loop sees a counter that ends at 255.";
-        LoopSigned "loop-signed" "The bounds of a loop are compared as signed.";
+        LoopSigned "loop-signed" "A loop whose upper bound is 2³¹ or more does not run.";
         WideLow "wide-low" "An assignment to a 64-bit variable in an arm or loop keeps the lower half.";
         VectorAlias "vector-alias" "A vector is assigned component by component, while its components are read.";
         LocalByte "local-byte" "`lid` is kept in a byte.";
@@ -146,7 +146,7 @@ faults! {
         LowerBoundAgain "lower-bound-again" "A variable that is the lower bound of a loop is read again in every iteration.";
         CounterOfFirstLane "counter-of-first-lane" "All lanes of a loop count from the lower bound of the first.";
         CounterByte "counter-byte" "The body of a loop sees a counter that ends at 255.";
-        LoopSigned "loop-signed" "The bounds of a loop are compared as signed.";
+        LoopSigned "loop-signed" "A loop whose upper bound is 2³¹ or more does not run.";
         ConditionAgain "condition-again" "A variable that is a condition is read again for `else`.";
         ElseMask "else-mask" "`else` runs for the lanes of the first arm too.";
         ArmExit "arm-exit" "Lanes that leave an arm go on behind the `if`.";

@@ -301,8 +301,7 @@ impl Faults for Faulty {
                 if self.is(Fault::LoopEnd) && to.saturating_sub(from) >= 3 {
                     to -= 1;
                 }
-                let signed = self.is(Fault::LoopSigned);
-                if from < to && !(signed && from as i32 >= to as i32) {
+                if from < to && !(self.is(Fault::LoopSigned) && (to as i32) < 0) {
                     own.enter_loop(counter, from, to, body);
                 }
             }

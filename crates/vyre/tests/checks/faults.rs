@@ -46,7 +46,7 @@ pub fn trials(files: &[PathBuf]) -> Vec<Trial> {
     let trial = |name: String, planted: Planted| {
         let (files, dispatches) = (Arc::clone(&files), Arc::clone(&dispatches));
         Trial::test(format!("faults/{name}"), move || {
-            let all = dispatches.get_or_init(|| files.iter().flat_map(|file| dispatches_of(file)).collect());
+            let all = dispatches.get_or_init(|| files.iter().flat_map(dispatches_of).collect());
             let notices = |dispatch: &&Dispatch| {
                 let inputs: Vec<&[u8]> = dispatch.inputs.iter().map(Vec::as_slice).collect();
                 planted(dispatch, &inputs) != dispatch.right
