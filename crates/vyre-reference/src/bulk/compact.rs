@@ -208,11 +208,11 @@ impl Frame {
             }
         }
         if self.live_count < self.lanes && !faults.has(BulkFault::CompactLive) {
-            whole.live_count -= self.lanes - self.live_count;
             let live = whole.narrow.column_mut(whole.live);
             for (lane, bit) in self.picked.iter().zip(self.narrow.column(self.live)) {
                 live[*lane as usize] = *bit;
             }
+            whole.live_count = live.iter().sum::<u32>() as usize;
         }
     }
 }

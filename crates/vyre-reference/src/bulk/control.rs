@@ -144,7 +144,7 @@ impl<F: Faults> Block<'_, F> {
             }
             StmtKind::Assign { var, value } => {
                 let value = self.vals(*value);
-                if mask.count == self.frame.live_count {
+                if mask.count >= self.frame.live_count {
                     self.set(*var, value);
                 } else {
                     self.blend(*var, value, mask);

@@ -184,7 +184,7 @@ impl<F: Faults> Block<'_, F> {
                 }
             }
             ExprKind::Extract { vector, component } => self.vals(*vector)[usize::from(*component)],
-            ExprKind::Vector { .. } => unreachable!("a vector is no scalar"),
+            ExprKind::Vector { .. } => unreachable!("a vector is not a scalar"),
         }
     }
 
