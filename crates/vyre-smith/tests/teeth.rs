@@ -15,7 +15,7 @@ const PROGRAMS: u64 = 100_000;
 
 /// Statements and expressions that are left of a program that shows a fault of one op, and of one that is about control or shape.
 const NODES_OF_OPS: usize = 12;
-const NODES: usize = 40;
+const NODES: usize = 24;
 
 /// A fault that is planted.
 #[derive(Clone, Copy)]
@@ -43,6 +43,7 @@ impl Planted {
     /// How small a program that shows it becomes.
     fn nodes(self) -> usize {
         match self {
+            // The list begins with the faults of single ops and rules.
             Planted::Plain(fault) if fault <= Fault::TrapLast => NODES_OF_OPS,
             Planted::Plain(_) | Planted::Bulk(_) => NODES,
         }
