@@ -42,6 +42,6 @@ fuzz_target!(|data: &[u8]| {
         assert!(run(&program, &inputs, &options) == forward, "the order shows\n{program}");
         options.fuel = u64::MAX;
         assert!(bulk::run(&program, &inputs, &options) == forward, "the bulk evaluator differs\n{program}");
-        assert!(bulk::run_packed(&program, &inputs, &options) == forward, "the bulk evaluator differs, lanes packed\n{program}");
+        assert!(bulk::run_compacted(&program, &inputs, &options) == forward, "the bulk evaluator differs, lanes compacted\n{program}");
     }
 });

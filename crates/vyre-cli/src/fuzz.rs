@@ -22,7 +22,8 @@ use vyre_worker::{Bundle, Case, Contained, Outputs, Pool, Settings, Subject, Ver
 #[derive(clap::Args)]
 #[command(after_help = "\
 Subjects: bulk (the bulk evaluator), passes (every pass, and all of them), pass:NAME (one pass), plain (the reference itself, with
-which nothing must be found), fault:NAME (the reference with a fault, which must be found: shift-mask, nan-compare, lost-atomic, …),
+which nothing must be found), fault:NAME and bulk-fault:NAME (the reference or the bulk evaluator with a fault, which must be found:
+shift-mask, nan-compare, lost-atomic, …),
 backend:NAME (one of `vyre devices`; --backend NAME is the same). metamorphic:SUBJECT runs every program twice, the second time written
 otherwise, and finds what differs without asking the reference.
 

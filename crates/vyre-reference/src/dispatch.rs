@@ -5,14 +5,14 @@
 //! of more than one workgroup at a time. Schedules that switch between statements are in `interleave.rs`.
 
 use crate::error::RunError;
+use crate::faults::hooks::{Faults, Moment};
 use crate::group::Group;
-use crate::invocation::{FuelExhausted, Status};
+use crate::invocation::{FuelExhausted, Status, World};
 use crate::observe::Observer;
 use crate::plain::Options;
 use crate::room::{check_state, fill_with_zeros};
 use crate::schedule::{Schedule, Turns};
-use crate::semantics::Moment;
-use crate::subgroup::Lane;
+use crate::subgroup::{self, Lane};
 use std::ops::Range;
 use vyre_foundation::Report;
 use vyre_foundation::ir::{Access, NodeId, Program};
@@ -51,9 +51,11 @@ pub(crate) fn position(n: u32, [nx, ny, _]: [u32; 3]) -> [u32; 3] {
 
 /// The bytes of all buffers as one workgroup sees them.
 pub(crate) struct Memory<'a> {
-    storage: &'a mut [Vec<u8>],
-    workgroup: &'a mut [Vec<u8>],
-    kernel: &'a Kernel,
+    /// By buffer; empty for workgroup memory.
+    pub storage: &'a mut [Vec<u8>],
+    /// By buffer; empty for storage.
+    pub workgroup: &'a mut [Vec<u8>],
+    pub kernel: &'a Kernel,
 }
 
 impl Memory<'_> {
@@ -110,9 +112,10 @@ impl<'k> Prepared<'k> {
         schedule: &Schedule,
         fuel: &mut u64,
         observer: &mut impl Observer,
+        faults: &impl Faults,
     ) -> Result<Vec<Vec<u8>>, RunError> {
         let given = *fuel;
-        let mut dispatch = Dispatch::new(self, storage, given, observer);
+        let mut dispatch = Dispatch::new(self, storage, given, observer, faults);
         let result = dispatch.run(schedule);
         *fuel = dispatch.fuel;
         result.map_err(|FuelExhausted| RunError::OutOfFuel { fuel: given })?;
@@ -121,18 +124,19 @@ impl<'k> Prepared<'k> {
 }
 
 /// A dispatch that is being run.
-pub(crate) struct Dispatch<'a, 'k, O> {
+pub(crate) struct Dispatch<'a, 'k, O, F> {
     pub prepared: &'a Prepared<'k>,
     pub storage: Vec<Vec<u8>>,
     pub fuel: u64,
     pub observer: &'a mut O,
+    faults: &'a F,
     /// The smallest invocation that trapped so far.
     trap: Option<([u32; 3], u32, NodeId)>,
 }
 
-impl<'a, 'k, O: Observer> Dispatch<'a, 'k, O> {
-    pub fn new(prepared: &'a Prepared<'k>, storage: Vec<Vec<u8>>, fuel: u64, observer: &'a mut O) -> Self {
-        Dispatch { prepared, storage, fuel, observer, trap: None }
+impl<'a, 'k, O: Observer, F: Faults> Dispatch<'a, 'k, O, F> {
+    pub fn new(prepared: &'a Prepared<'k>, storage: Vec<Vec<u8>>, fuel: u64, observer: &'a mut O, faults: &'a F) -> Self {
+        Dispatch { prepared, storage, fuel, observer, faults, trap: None }
     }
 
     /// The outputs, or the trap.
@@ -160,7 +164,7 @@ impl<'a, 'k, O: Observer> Dispatch<'a, 'k, O> {
         if !self.prepared.kernel.uses.grid_sync {
             let mut group = Group::new(self.prepared.kernel, shape, 0);
             for number in numbers {
-                if !self.observer.runs_group(number, count) {
+                if self.faults.skips_group(number, count) {
                     continue;
                 }
                 self.start_group(&mut group, number);
@@ -169,7 +173,7 @@ impl<'a, 'k, O: Observer> Dispatch<'a, 'k, O> {
             }
             return Ok(());
         }
-        let numbers: Vec<u32> = numbers.filter(|n| self.observer.runs_group(*n, count)).collect();
+        let numbers: Vec<u32> = numbers.filter(|n| !self.faults.skips_group(*n, count)).collect();
         let mut groups = Vec::new();
         self.start_groups(&mut groups, numbers.into_iter())?;
         loop {
@@ -203,7 +207,7 @@ impl<'a, 'k, O: Observer> Dispatch<'a, 'k, O> {
     }
 
     fn start_group(&mut self, group: &mut Group, number: u32) {
-        if self.observer.clears_memory(Moment::GroupStarts) {
+        if !self.faults.keeps_memory(Moment::GroupStarts) {
             group.clear_memory();
         }
         group.start(self.prepared.kernel, &self.prepared.shape, number);
@@ -217,11 +221,11 @@ impl<'a, 'k, O: Observer> Dispatch<'a, 'k, O> {
                 self.advance(group, *n as usize)?;
             }
             let waiting = group.invocations.iter().map(|invocation| invocation.status).find(|status| match status {
-                Status::AtBarrier | Status::AtSubgroup(_) => true,
+                Status::AtBarrier | Status::AtSubgroup => true,
                 Status::Ready | Status::AtGridSync | Status::Retired => false,
             });
             match waiting {
-                Some(Status::AtSubgroup(_)) => {
+                Some(Status::AtSubgroup) => {
                     let size = self.subgroup_size();
                     for first in (0..group.invocations.len()).step_by(size) {
                         self.exchange(group, first..first + size);
@@ -235,19 +239,25 @@ impl<'a, 'k, O: Observer> Dispatch<'a, 'k, O> {
 
     fn advance(&mut self, group: &mut Group, n: usize) -> Result<(), FuelExhausted> {
         self.observer.turn(group.slot, group.invocation_number(n));
-        let Prepared { kernel, shape, .. } = self.prepared;
-        let mut memory = Memory { storage: &mut self.storage, workgroup: &mut group.memory, kernel };
-        group.invocations[n].advance(kernel, shape, &mut memory, self.observer, &mut self.fuel)
+        let mut fuel = self.fuel;
+        let result = group.invocations[n].advance(&mut self.world(&mut group.memory), &mut fuel);
+        self.fuel = fuel;
+        result
     }
 
     /// One step of one invocation.
     pub fn step(&mut self, group: &mut Group, n: usize) -> Result<(), FuelExhausted> {
         self.fuel = self.fuel.checked_sub(1).ok_or(FuelExhausted)?;
         self.observer.turn(group.slot, group.invocation_number(n));
-        let Prepared { kernel, shape, .. } = self.prepared;
-        let mut memory = Memory { storage: &mut self.storage, workgroup: &mut group.memory, kernel };
-        group.invocations[n].step(kernel, shape, &mut memory, self.observer);
+        group.invocations[n].step(&mut self.world(&mut group.memory));
         Ok(())
+    }
+
+    /// What an invocation of a workgroup with this memory acts on.
+    fn world<'w>(&'w mut self, workgroup: &'w mut [Vec<u8>]) -> World<'w, O, F> {
+        let Prepared { kernel, shape, .. } = self.prepared;
+        let memory = Memory { storage: &mut self.storage, workgroup, kernel };
+        World { kernel, shape, memory, observer: self.observer, faults: self.faults }
     }
 
     /// Lets a workgroup whose invocations all wait at a barrier go on.
@@ -260,7 +270,7 @@ impl<'a, 'k, O: Observer> Dispatch<'a, 'k, O> {
     pub fn grid_sync(&mut self, groups: &mut [Group]) {
         self.observer.grid_sync();
         for group in groups {
-            if self.observer.clears_memory(Moment::GridSync) {
+            if !self.faults.keeps_memory(Moment::GridSync) {
                 group.clear_memory();
             }
             group.release(Status::AtGridSync);
@@ -276,51 +286,44 @@ impl<'a, 'k, O: Observer> Dispatch<'a, 'k, O> {
 
     /// Does the subgroup operation that the lanes of one subgroup wait at, and lets them go on.
     pub fn exchange(&mut self, group: &mut Group, lanes: Range<usize>) {
-        let Prepared { kernel, shape, .. } = self.prepared;
-        let first = group.invocation_number(lanes.start);
-        let slot = group.slot;
-        let memory = Memory { storage: &mut self.storage, workgroup: &mut group.memory, kernel };
-        let lanes = &mut group.invocations[lanes];
+        let kernel = self.prepared.kernel;
         let mut operation = None;
         let mut brought: Vec<Lane> = Vec::with_capacity(lanes.len());
-        for (lane, number) in lanes.iter().zip(first..) {
+        for n in lanes.clone() {
+            let (slot, number) = (group.slot, group.invocation_number(n));
+            let lane = &group.invocations[n];
             brought.push(match (lane.status, &kernel.stmt(lane.current).kind) {
-                (Status::AtSubgroup(_), StmtKind::Subgroup { result, op, ty, operands }) => {
+                (Status::AtSubgroup, StmtKind::Subgroup { result, op, ty, operands }) => {
                     operation = Some((*result, *op, *ty));
                     self.observer.turn(slot, number);
-                    let mut values = [0; 2];
-                    for (value, operand) in values.iter_mut().zip(operands.iter()) {
-                        *value = lane.eval(kernel, shape, &memory, self.observer, *operand).scalar();
-                    }
-                    Some(values)
+                    Some(lane.operands(operands, &mut self.world(&mut group.memory)))
                 }
                 _ => None,
             });
         }
         let Some((var, op, ty)) = operation else { return };
-        for (n, lane) in lanes.iter_mut().enumerate() {
+        for (n, lane) in group.invocations[lanes].iter_mut().enumerate() {
             if brought[n].is_some() {
                 if let Some(var) = var {
-                    lane.vars[var.index()] = self.observer.subgroup(op, ty, kernel.floats, &brought, n).into();
+                    let wrong = self.faults.exchange(op, ty, kernel.floats, &brought, n);
+                    let result = wrong.unwrap_or_else(|| subgroup::result(op, ty, kernel.floats, &brought, n));
+                    lane.vars[var.index()] = result.into();
                 }
                 lane.status = Status::Ready;
             }
         }
     }
 
+    /// Keeps the trap of the smallest invocation.
     pub fn collect_traps(&mut self, group: &Group) {
         for invocation in &group.invocations {
             if let Some((tag, place)) = invocation.trap {
                 let id = invocation.global(&self.prepared.shape);
-                if self.trap.is_none_or(|(other, _, _)| self.observer.reports_before(id, other)) {
+                let is_before = |other: [u32; 3]| id.iter().rev().lt(other.iter().rev());
+                if self.trap.is_none_or(|(other, _, _)| is_before(other) != self.faults.reports_last_trap()) {
                     self.trap = Some((id, tag, place));
                 }
             }
         }
-    }
-
-    /// The bytes of all buffers as this workgroup sees them.
-    pub fn memory<'m>(&'m mut self, workgroup: &'m mut [Vec<u8>]) -> Memory<'m> {
-        Memory { storage: &mut self.storage, workgroup, kernel: self.prepared.kernel }
     }
 }

@@ -4,6 +4,7 @@
 //! invocations allows. Those of one window are run to the end before the next begins.
 
 use crate::dispatch::Dispatch;
+use crate::faults::hooks::Faults;
 use crate::group::Group;
 use crate::invocation::{FuelExhausted, Status};
 use crate::observe::Observer;
@@ -25,7 +26,7 @@ enum Pace {
     Atomics(VecDeque<u32>),
 }
 
-impl<O: Observer> Dispatch<'_, '_, O> {
+impl<O: Observer, F: Faults> Dispatch<'_, '_, O, F> {
     pub fn run_interleaved(&mut self, schedule: &Schedule) -> Result<(), FuelExhausted> {
         let mut pace = match schedule {
             Schedule::Shuffle(seed) => Pace::Random(Rng(*seed)),
@@ -166,7 +167,7 @@ impl<O: Observer> Dispatch<'_, '_, O> {
         for first in (0..group.invocations.len()).step_by(size as usize) {
             let lanes = first..first + size as usize;
             let mut statuses = group.invocations[lanes.clone()].iter().map(|lane| lane.status);
-            let waits = statuses.clone().any(|status| matches!(status, Status::AtSubgroup(_)));
+            let waits = statuses.clone().any(|status| matches!(status, Status::AtSubgroup));
             if waits && !statuses.any(|status| status == Status::Ready) {
                 self.exchange(group, lanes);
                 released = true;

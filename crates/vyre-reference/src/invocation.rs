@@ -1,18 +1,45 @@
 //! One invocation: its variables, where it stands in the program, and how it takes steps.
 
 use crate::dispatch::{Memory, Shape};
+use crate::faults::hooks::Faults;
 use crate::observe::{Access, AtomicAccess, Observer};
 use vyre_foundation::ir::{Axis, Builtin, NodeId};
-use vyre_foundation::kernel::{AccessKind, Body, BufferId, ExprId, ExprKind, Kernel, StmtId, StmtKind, VarId};
-use vyre_scalar::Value;
+use vyre_foundation::kernel::{AccessId, Body, BufferId, ExprId, ExprKind, Kernel, StmtId, StmtKind, VarId};
+use vyre_scalar::{Value, memory};
 use vyre_spec::ValueType;
 
+/// What an invocation acts on, and who watches it.
+pub(crate) struct World<'a, O, F> {
+    pub kernel: &'a Kernel,
+    pub shape: &'a Shape,
+    pub memory: Memory<'a>,
+    pub observer: &'a mut O,
+    pub faults: &'a F,
+}
+
+impl<O, F> World<'_, O, F> {
+    /// The number of elements of a buffer.
+    pub fn length(&self, buffer: BufferId) -> u32 {
+        self.shape.lengths[buffer.index()]
+    }
+
+    pub fn subgroup_size(&self) -> u32 {
+        self.kernel.subgroup.expect("validated: subgroups need a declared size")
+    }
+}
+
 /// Statements that are being executed, and the next one.
-struct Frame {
+pub(crate) struct Frame {
     body: Body,
     next: StmtId,
     /// For the body of a loop: its counter, and one past its last value.
-    counter: Option<(VarId, u32)>,
+    pub counter: Option<(VarId, u32)>,
+}
+
+impl Frame {
+    fn of(body: Body, counter: Option<(VarId, u32)>) -> Frame {
+        Frame { body, next: body.first, counter }
+    }
 }
 
 /// How far an invocation got.
@@ -24,8 +51,8 @@ pub(crate) enum Status {
     AtBarrier,
     /// It waits at a barrier of the grid.
     AtGridSync,
-    /// It waits at a subgroup operation, whose place in the program is given.
-    AtSubgroup(NodeId),
+    /// It waits at a subgroup operation.
+    AtSubgroup,
     /// It will not take another step.
     Retired,
 }
@@ -39,19 +66,14 @@ pub(crate) struct Invocation {
     pub status: Status,
     /// What it trapped with, and where.
     pub trap: Option<(u32, NodeId)>,
-    frames: Vec<Frame>,
+    /// The bodies it is in, the innermost last.
+    pub frames: Vec<Frame>,
     /// The statement it stepped onto last.
     pub current: StmtId,
 }
 
 /// The dispatch took more steps than it was given.
 pub(crate) struct FuelExhausted;
-
-impl Frame {
-    fn of(body: Body, counter: Option<(VarId, u32)>) -> Frame {
-        Frame { body, next: body.first, counter }
-    }
-}
 
 impl Invocation {
     pub fn new(kernel: &Kernel) -> Self {
@@ -84,106 +106,83 @@ impl Invocation {
     }
 
     /// Takes steps until it retires or has to wait.
-    pub fn advance(
-        &mut self,
-        kernel: &Kernel,
-        shape: &Shape,
-        memory: &mut Memory<'_>,
-        observer: &mut impl Observer,
-        fuel: &mut u64,
-    ) -> Result<(), FuelExhausted> {
+    pub fn advance<O: Observer, F: Faults>(&mut self, world: &mut World<'_, O, F>, fuel: &mut u64) -> Result<(), FuelExhausted> {
         while self.status == Status::Ready {
             *fuel = fuel.checked_sub(1).ok_or(FuelExhausted)?;
-            self.step(kernel, shape, memory, observer);
+            self.step(world);
         }
         Ok(())
     }
 
     /// Takes one step: a statement, the end of a body, or the end of the program.
-    pub fn step(&mut self, kernel: &Kernel, shape: &Shape, memory: &mut Memory<'_>, observer: &mut impl Observer) {
+    pub fn step<O: Observer, F: Faults>(&mut self, world: &mut World<'_, O, F>) {
         let Some(frame) = self.frames.last_mut() else {
             self.status = Status::Retired;
             return;
         };
         if frame.next == frame.body.end {
-            self.finish_body();
+            self.finish_body(world);
             return;
         }
+        let kernel = world.kernel;
         let stmt = kernel.stmt(frame.next);
         self.current = frame.next;
         frame.next = stmt.end;
-        let mut eval = Eval { kernel, shape, memory, invocation: self, observer };
+        if world.faults.execute(stmt, self, world) {
+            return;
+        }
         match &stmt.kind {
             StmtKind::Let { var, value } | StmtKind::Assign { var, value } => {
-                let value = eval.value(*value);
-                self.vars[var.index()] = value;
+                self.vars[var.index()] = self.value(*value, world);
             }
-            StmtKind::Store { buffer, index, value, .. } => {
-                let (index, value) = (eval.scalar(*index) as u32, eval.value(*value));
-                let access = Access { place: stmt.node, buffer: *buffer, element: index };
-                if let Some(index) = observer.element(index, shape.lengths[buffer.index()]) {
+            StmtKind::Store { access, buffer, index, value } => {
+                let (index, value) = (self.scalar(*index, world) as u32, self.value(*value, world));
+                let access = Access { id: *access, buffer: *buffer, element: index };
+                if index < world.length(*buffer) {
                     let element = &kernel.buffer(*buffer).element;
-                    let held = || vyre_scalar::memory::load(element, kernel.floats, memory.bytes(*buffer), index);
-                    observer.store(access, || held() == value);
-                    observer.store_bytes(element, kernel.floats, memory.bytes_mut(*buffer), index, value);
+                    let held = || memory::load(element, kernel.floats, world.memory.bytes(*buffer), index);
+                    world.observer.store(access, || held() == value);
+                    memory::store(element, kernel.floats, world.memory.bytes_mut(*buffer), index, value);
                 } else {
-                    observer.out_of_bounds(access, AccessKind::Store);
+                    world.observer.out_of_bounds(access);
                 }
             }
-            StmtKind::Atomic { result, op, buffer, index, operands, .. } => {
-                let index = eval.scalar(*index) as u32;
-                let mut values = [0; 2];
-                for (value, operand) in values.iter_mut().zip(operands.iter()) {
-                    *value = eval.scalar(*operand);
-                }
-                let element = &kernel.buffer(*buffer).element;
-                let access = Access { place: stmt.node, buffer: *buffer, element: index };
-                let mut given = 0;
-                if let Some(index) = observer.element(index, shape.lengths[buffer.index()])
-                    && let ValueType::Scalar(ty) = kernel.buffer(*buffer).value
-                {
-                    let bytes = memory.bytes_mut(*buffer);
-                    let old = observer.load_bytes(element, kernel.floats, bytes, index).scalar();
-                    let new = observer.change(*op, ty, old, &values[..operands.len()]);
-                    given = observer.atomic_result(old, new);
-                    observer.atomic(access, AtomicAccess { op: *op, result: *result, old, new: new.unwrap_or(old) });
+            StmtKind::Atomic { access, result, op, buffer, index, operands } => {
+                let index = self.scalar(*index, world) as u32;
+                let values: [u64; 2] = self.operands(operands, world);
+                let access = Access { id: *access, buffer: *buffer, element: index };
+                let mut old = 0;
+                if index < world.length(*buffer) {
+                    let element = &kernel.buffer(*buffer).element;
+                    let ty = scalar_type(kernel, *buffer);
+                    old = memory::load(element, kernel.floats, world.memory.bytes(*buffer), index).scalar();
+                    let new = vyre_scalar::atomic(*op, ty, old, &values[..operands.len()]);
+                    world.observer.atomic(access, AtomicAccess { op: *op, result: *result, old, new: new.unwrap_or(old) });
                     if let Some(new) = new {
-                        observer.store_bytes(element, kernel.floats, bytes, index, new.into());
+                        memory::store(element, kernel.floats, world.memory.bytes_mut(*buffer), index, new.into());
                     }
                 } else {
-                    observer.out_of_bounds(access, AccessKind::of_atomic(*op));
+                    world.observer.out_of_bounds(access);
                 }
                 if let Some(var) = result {
-                    self.vars[var.index()] = given.into();
+                    self.vars[var.index()] = old.into();
                 }
             }
-            StmtKind::Subgroup { .. } => self.status = Status::AtSubgroup(stmt.node),
+            StmtKind::Subgroup { .. } => self.status = Status::AtSubgroup,
             StmtKind::If { cond, then, otherwise } => {
-                let body = if eval.scalar(*cond) != 0 { then } else { otherwise };
+                let body = if self.scalar(*cond, world) != 0 { then } else { otherwise };
                 self.frames.push(Frame::of(*body, None));
             }
             StmtKind::Loop { counter, from, to, body } => {
-                let (from, to) = (eval.scalar(*from) as u32, eval.scalar(*to) as u32);
-                let to = observer.loop_end(from, to);
+                let (from, to) = (self.scalar(*from, world) as u32, self.scalar(*to, world) as u32);
                 if from < to {
-                    self.vars[counter.index()] = u64::from(from).into();
-                    self.frames.push(Frame::of(*body, Some((*counter, to))));
+                    self.enter_loop(*counter, from, to, *body);
                 }
             }
             StmtKind::Break => self.leave_loop(),
-            StmtKind::Continue if !observer.continues() => self.leave_loop(),
-            StmtKind::Continue => {
-                while let Some(frame) = self.frames.last_mut() {
-                    frame.next = frame.body.end;
-                    if frame.counter.is_some() {
-                        break;
-                    }
-                    self.frames.pop();
-                }
-            }
+            StmtKind::Continue => self.end_iteration(),
             StmtKind::Return => self.status = Status::Retired,
-            StmtKind::Barrier if observer.waits_at_barriers() => self.status = Status::AtBarrier,
-            StmtKind::Barrier => {}
+            StmtKind::Barrier => self.status = Status::AtBarrier,
             StmtKind::GridSync => self.status = Status::AtGridSync,
             StmtKind::Trap { tag } => {
                 self.trap = Some((*tag, stmt.node));
@@ -193,19 +192,37 @@ impl Invocation {
         }
     }
 
-    fn leave_loop(&mut self) {
+    /// Begins the first iteration of a loop.
+    pub fn enter_loop(&mut self, counter: VarId, from: u32, to: u32, body: Body) {
+        self.vars[counter.index()] = u64::from(from).into();
+        self.frames.push(Frame::of(body, Some((counter, to))));
+    }
+
+    pub fn leave_loop(&mut self) {
         while let Some(frame) = self.frames.pop()
             && frame.counter.is_none()
         {}
     }
 
-    /// The end of a body: the next round of a loop, or back to the body around it.
-    fn finish_body(&mut self) {
+    /// Goes to the end of the innermost loop's body.
+    pub fn end_iteration(&mut self) {
+        while let Some(frame) = self.frames.last_mut() {
+            frame.next = frame.body.end;
+            if frame.counter.is_some() {
+                break;
+            }
+            self.frames.pop();
+        }
+    }
+
+    /// The end of a body: the next iteration of a loop, or back to the body around it.
+    fn finish_body<O: Observer, F: Faults>(&mut self, world: &mut World<'_, O, F>) {
+        world.faults.iteration_ends(self, world);
         let Some(frame) = self.frames.last_mut() else { return };
-        if let Some((var, to)) = frame.counter {
-            let next = self.vars[var.index()].scalar() as u32 + 1;
+        if let Some((counter, to)) = frame.counter {
+            let next = self.vars[counter.index()].scalar() as u32 + 1;
             if next < to {
-                self.vars[var.index()] = u64::from(next).into();
+                self.vars[counter.index()] = u64::from(next).into();
                 frame.next = frame.body.first;
                 return;
             }
@@ -218,36 +235,19 @@ impl Invocation {
         let frame = self.frames.last().filter(|frame| frame.next != frame.body.end)?;
         Some(&kernel.stmt(frame.next).kind).filter(|kind| matches!(kind, StmtKind::Atomic { .. }))
     }
-
-    /// The value of an expression here and now.
-    pub fn eval(&self, kernel: &Kernel, shape: &Shape, memory: &Memory<'_>, observer: &mut impl Observer, expr: ExprId) -> Value {
-        Eval { kernel, shape, memory, invocation: self, observer }.value(expr)
-    }
 }
 
-/// Expressions read and never write, so a shared view of everything but the observer is enough.
-struct Eval<'a, 'm, O> {
-    kernel: &'a Kernel,
-    shape: &'a Shape,
-    memory: &'a Memory<'m>,
-    invocation: &'a Invocation,
-    observer: &'a mut O,
-}
-
-impl<O: Observer> Eval<'_, '_, O> {
+/// Expressions, here and now. They read and never write.
+impl Invocation {
     /// The value of an expression of any type.
-    fn value(&mut self, id: ExprId) -> Value {
-        let expr = self.kernel.expr(id);
-        match &expr.kind {
-            ExprKind::Var { var } => self.invocation.vars[var.index()],
-            ExprKind::Load { buffer, index, .. } => self.load(expr.node, *buffer, *index),
-            ExprKind::Vector { components } => {
-                let mut value = Value::default();
-                for (slot, component) in value.0.iter_mut().zip(components.iter()) {
-                    *slot = self.scalar(*component);
-                }
-                value
-            }
+    pub fn value<O: Observer, F: Faults>(&self, id: ExprId, world: &mut World<'_, O, F>) -> Value {
+        if let Some(wrong) = world.faults.value(id, self, world) {
+            return wrong;
+        }
+        match &world.kernel.expr(id).kind {
+            ExprKind::Var { var } => self.vars[var.index()],
+            ExprKind::Load { access, buffer, index } => self.load(*access, *buffer, *index, world),
+            ExprKind::Vector { components } => Value(self.operands(components, world)),
             ExprKind::Lit { .. }
             | ExprKind::Builtin { .. }
             | ExprKind::Len { .. }
@@ -256,75 +256,90 @@ impl<O: Observer> Eval<'_, '_, O> {
             | ExprKind::Ternary { .. }
             | ExprKind::Cast { .. }
             | ExprKind::Bitcast { .. }
-            | ExprKind::Extract { .. } => self.scalar(id).into(),
+            | ExprKind::Extract { .. } => self.scalar(id, world).into(),
         }
     }
 
     /// The bits of a scalar expression.
-    fn scalar(&mut self, id: ExprId) -> u64 {
-        let mode = self.kernel.floats;
-        let expr = self.kernel.expr(id);
-        match &expr.kind {
+    pub fn scalar<O: Observer, F: Faults>(&self, id: ExprId, world: &mut World<'_, O, F>) -> u64 {
+        if let Some(wrong) = world.faults.value(id, self, world) {
+            return wrong.scalar();
+        }
+        let mode = world.kernel.floats;
+        match &world.kernel.expr(id).kind {
             ExprKind::Lit { bits } => *bits,
-            ExprKind::Var { var } => self.invocation.vars[var.index()].scalar(),
-            ExprKind::Builtin { builtin } => u64::from(self.builtin(*builtin)),
-            ExprKind::Len { buffer } => u64::from(self.observer.length(self.shape.lengths[buffer.index()])),
-            ExprKind::Load { buffer, index, .. } => self.load(expr.node, *buffer, *index).scalar(),
-            ExprKind::Unary { op, ty, operand: a } => {
-                let a = self.scalar(*a);
-                self.observer.unary(*op, *ty, mode, a)
+            ExprKind::Var { var } => self.vars[var.index()].scalar(),
+            ExprKind::Builtin { builtin } => u64::from(self.builtin(*builtin, world)),
+            ExprKind::Len { buffer } => u64::from(world.length(*buffer)),
+            ExprKind::Load { access, buffer, index } => self.load(*access, *buffer, *index, world).scalar(),
+            ExprKind::Unary { op, ty, operand } => {
+                let a = self.scalar(*operand, world);
+                vyre_scalar::unary(*op, *ty, mode, a)
             }
-            ExprKind::Binary { op, ty, left: a, right: b } => {
-                let (a, b) = (self.scalar(*a), self.scalar(*b));
-                self.observer.binary(*op, *ty, mode, a, b)
+            ExprKind::Binary { op, ty, left, right } => {
+                let (a, b) = (self.scalar(*left, world), self.scalar(*right, world));
+                vyre_scalar::binary(*op, *ty, mode, a, b)
             }
             ExprKind::Ternary { op, ty, operands } => {
-                let operands = operands.map(|operand| self.scalar(operand));
-                self.observer.ternary(*op, *ty, mode, operands)
+                let [a, b, c] = operands.map(|operand| self.scalar(operand, world));
+                vyre_scalar::ternary(*op, *ty, mode, a, b, c)
             }
-            ExprKind::Cast { from, to, value: a } => {
-                let a = self.scalar(*a);
-                self.observer.cast(*from, *to, mode, a)
+            ExprKind::Cast { from, to, value } => {
+                let a = self.scalar(*value, world);
+                vyre_scalar::cast(*from, *to, mode, a)
             }
-            ExprKind::Bitcast { from, to, value: a } => {
-                let a = self.scalar(*a);
-                self.observer.bitcast(*from, *to, mode, a)
+            ExprKind::Bitcast { from, to, value } => {
+                let a = self.scalar(*value, world);
+                vyre_scalar::bitcast(*from, *to, mode, a)
             }
-            ExprKind::Extract { vector, component } => self.value(*vector).0[usize::from(self.observer.component(*component))],
-            ExprKind::Vector { .. } => self.value(id).scalar(),
+            ExprKind::Extract { vector, component } => self.value(*vector, world).0[usize::from(*component)],
+            ExprKind::Vector { .. } => unreachable!("a vector is not a scalar"),
         }
     }
 
-    fn load(&mut self, place: NodeId, buffer: BufferId, index: ExprId) -> Value {
-        let index = self.scalar(index) as u32;
-        let access = Access { place, buffer, element: index };
-        let Some(index) = self.observer.element(index, self.shape.lengths[buffer.index()]) else {
-            self.observer.out_of_bounds(access, AccessKind::Load);
-            return Value::default();
-        };
-        self.observer.load(access);
-        let element = &self.kernel.buffer(buffer).element;
-        self.observer.load_bytes(element, self.kernel.floats, self.memory.bytes(buffer), index)
+    /// The bits of up to `N` scalar expressions, and zeros.
+    pub fn operands<const N: usize, O: Observer, F: Faults>(&self, ids: &[ExprId], world: &mut World<'_, O, F>) -> [u64; N] {
+        let mut bits = [0; N];
+        for (bits, id) in bits.iter_mut().zip(ids) {
+            *bits = self.scalar(*id, world);
+        }
+        bits
     }
 
-    fn builtin(&self, builtin: Builtin) -> u32 {
-        let shape = self.shape;
+    fn load<O: Observer, F: Faults>(&self, id: AccessId, buffer: BufferId, index: ExprId, world: &mut World<'_, O, F>) -> Value {
+        let index = self.scalar(index, world) as u32;
+        let access = Access { id, buffer, element: index };
+        if index < world.length(buffer) {
+            world.observer.load(access);
+            memory::load(&world.kernel.buffer(buffer).element, world.kernel.floats, world.memory.bytes(buffer), index)
+        } else {
+            world.observer.out_of_bounds(access);
+            Value::default()
+        }
+    }
+
+    pub fn builtin<O, F>(&self, builtin: Builtin, world: &World<'_, O, F>) -> u32 {
+        let shape = world.shape;
         let size = |axis: Axis| shape.workgroup_size[axis as usize];
         let groups = |axis: Axis| shape.grid[axis as usize];
-        match self.observer.builtin(builtin) {
-            Builtin::Invocation(axis) => self.invocation.global(shape)[axis as usize],
-            Builtin::Workgroup(axis) => self.invocation.group[axis as usize],
-            Builtin::Local(axis) => self.invocation.local[axis as usize],
+        match builtin {
+            Builtin::Invocation(axis) => self.global(shape)[axis as usize],
+            Builtin::Workgroup(axis) => self.group[axis as usize],
+            Builtin::Local(axis) => self.local[axis as usize],
             Builtin::InvocationCount(axis) => groups(axis) * size(axis),
             Builtin::WorkgroupCount(axis) => groups(axis),
             Builtin::LocalCount(axis) => size(axis),
-            Builtin::SubgroupLane => linear(self.invocation.local, shape.workgroup_size) % self.subgroup_size(),
-            Builtin::SubgroupSize => self.subgroup_size(),
+            Builtin::SubgroupLane => linear(self.local, shape.workgroup_size) % world.subgroup_size(),
+            Builtin::SubgroupSize => world.subgroup_size(),
         }
     }
+}
 
-    fn subgroup_size(&self) -> u32 {
-        self.kernel.subgroup.expect("validated: subgroup ids need a declared size")
+/// What the elements of a buffer are to an atomic.
+pub(crate) fn scalar_type(kernel: &Kernel, buffer: BufferId) -> vyre_spec::Scalar {
+    match kernel.buffer(buffer).value {
+        ValueType::Scalar(ty) => ty,
+        ValueType::Vector(..) => unreachable!("validated: atomics are on scalars"),
     }
 }
 

@@ -16,7 +16,6 @@ mod observe;
 mod plain;
 mod room;
 mod schedule;
-mod semantics;
 mod subgroup;
 
 pub use error::RunError;

@@ -1,14 +1,13 @@
 //! Watching what invocations do to memory, without the plain interpreter paying for it.
 
-use crate::semantics::Semantics;
-use vyre_foundation::ir::{AtomicOp, NodeId};
-use vyre_foundation::kernel::{AccessKind, BufferId, VarId};
+use vyre_foundation::ir::AtomicOp;
+use vyre_foundation::kernel::{AccessId, BufferId, VarId};
 
 /// One access to one element.
 #[derive(Clone, Copy)]
 pub(crate) struct Access {
-    /// The load expression, or the statement.
-    pub place: NodeId,
+    /// The load, store or atomic.
+    pub id: AccessId,
     pub buffer: BufferId,
     pub element: u32,
 }
@@ -26,7 +25,7 @@ pub(crate) struct AtomicAccess {
 ///
 /// Workgroups that are alive at the same time have different slots; a slot is used again for another workgroup. Implementations
 /// that do nothing cost nothing.
-pub(crate) trait Observer: Semantics {
+pub(crate) trait Observer {
     /// A workgroup begins, or goes on after a grid barrier: its memory is zero.
     fn group_starts(&mut self, slot: usize);
     /// All invocations of the workgroup go on together.
@@ -42,13 +41,11 @@ pub(crate) trait Observer: Semantics {
     /// An atomic.
     fn atomic(&mut self, access: Access, atomic: AtomicAccess);
     /// An access past the end of the buffer, which does nothing.
-    fn out_of_bounds(&mut self, access: Access, how: AccessKind);
+    fn out_of_bounds(&mut self, access: Access);
 }
 
 /// Nobody watches.
 pub(crate) struct Unobserved;
-
-impl Semantics for Unobserved {}
 
 impl Observer for Unobserved {
     #[inline(always)]
@@ -66,5 +63,5 @@ impl Observer for Unobserved {
     #[inline(always)]
     fn atomic(&mut self, _: Access, _: AtomicAccess) {}
     #[inline(always)]
-    fn out_of_bounds(&mut self, _: Access, _: AccessKind) {}
+    fn out_of_bounds(&mut self, _: Access) {}
 }

@@ -2,6 +2,7 @@
 
 use crate::dispatch::Prepared;
 use crate::error::RunError;
+use crate::faults::hooks::Faultless;
 use crate::observe::Unobserved;
 use crate::schedule::Schedule;
 use std::collections::BTreeMap;
@@ -35,5 +36,5 @@ pub fn run(program: &Program, inputs: &[&[u8]], options: &Options) -> Result<Vec
     let program = specialize(program, values)?;
     let mut prepared = Prepared::new(&program, inputs, options)?;
     let storage = std::mem::take(&mut prepared.storage);
-    prepared.run(storage, &options.schedule, &mut options.fuel.clone(), &mut Unobserved)
+    prepared.run(storage, &options.schedule, &mut options.fuel.clone(), &mut Unobserved, &Faultless)
 }

@@ -98,7 +98,7 @@ pub(crate) struct Turns {
 }
 
 impl Turns {
-    /// The order of the next round.
+    /// The order in which invocations take their next turns.
     pub fn next(&mut self) -> &[u32] {
         if let Some(rng) = &mut self.again {
             rng.shuffle(&mut self.order);
@@ -208,9 +208,9 @@ mod tests {
                 assert!(groups.iter().copied().eq(0..count), "{schedule} of {count}");
                 let mut turns = schedule.turns(count);
                 for _ in 0..2 {
-                    let mut round = turns.next().to_vec();
-                    round.sort_unstable();
-                    assert!(round.iter().copied().eq(0..count), "{schedule} of {count}");
+                    let mut order = turns.next().to_vec();
+                    order.sort_unstable();
+                    assert!(order.iter().copied().eq(0..count), "{schedule} of {count}");
                 }
             }
         }

@@ -62,16 +62,16 @@ fn a_second_run_allocates_nothing() {
     assert!(outputs == first && first.iter().all(|bytes| bytes.iter().any(|byte| *byte != 0)));
 }
 
-/// A loop that lanes leave in any round, so that they are packed again and again.
+/// A loop that lanes leave in any iteration, so that they are compacted again and again.
 const LEAVING: &str = "program leaving {
   workgroup 64
-  buffer rounds: read u32 @0
+  buffer iterations: read u32 @0
   buffer out: output u32 @1
 
   let n = 0
   let wide = 0u64
   for k in 0..1000 {
-    if k >= rounds[gid.x] {
+    if k >= iterations[gid.x] {
       break
     }
     n = n + k
@@ -82,16 +82,16 @@ const LEAVING: &str = "program leaving {
 ";
 
 #[test]
-fn whatever_number_of_lanes_is_packed_a_warm_run_allocates_nothing() {
+fn whatever_number_of_lanes_is_compacted_a_warm_run_allocates_nothing() {
     let program = vyre_foundation::text::parse("leaving.vyre", LEAVING).unwrap_or_else(|report| panic!("{report}"));
     let mut bulk = Bulk::new(&program).unwrap_or_else(|report| panic!("{report}"));
     let launch = plan(bulk.program(), &[4096], &LaunchConfig::default()).expect("the launch is fine");
-    let rounds = |of: fn(u32) -> u32| (0..1024).flat_map(|i| of(i).to_le_bytes()).collect::<Vec<u8>>();
+    let iterations = |of: fn(u32) -> u32| (0..1024).flat_map(|i| of(i).to_le_bytes()).collect::<Vec<u8>>();
     let mut outputs = Vec::new();
-    // Packed four times, as often as can be, with fewer lanes each time than half.
-    let first = rounds(|i| [25, 50, 100, 200].iter().map(|lanes| 100 * u32::from(i % 512 < *lanes)).sum());
+    // Compacted four times, as often as can be, with fewer lanes each time than half.
+    let first = iterations(|i| [25, 50, 100, 200].iter().map(|lanes| 100 * u32::from(i % 512 < *lanes)).sum());
     bulk.run_into(&launch, &[&first], u64::MAX, &mut outputs).expect("it runs");
-    for other in [rounds(|i| i), rounds(|i| i % 7 * 100), rounds(|i| 999 - i / 2)] {
+    for other in [iterations(|i| i), iterations(|i| i % 7 * 100), iterations(|i| 999 - i / 2)] {
         let measured = allocation_counter::measure(|| {
             bulk.run_into(&launch, &[&other], u64::MAX, &mut outputs).expect("it runs again");
         });

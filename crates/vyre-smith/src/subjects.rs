@@ -9,7 +9,7 @@ use vyre_foundation::passes::{PASSES, Pass, optimize};
 use vyre_foundation::specialize;
 use vyre_foundation::text::suggest::nearest;
 use vyre_reference::bulk::Bulk;
-use vyre_reference::faults::{self, Fault};
+use vyre_reference::faults::{self, BulkFault, Fault};
 use vyre_reference::{Options, RunError};
 use vyre_worker::{Case, Failure, Outputs, Subject};
 
@@ -28,7 +28,7 @@ impl fmt::Display for UnknownSubject {
         match &self.meant {
             Some(meant) => write!(f, "did you mean `{meant}`?"),
             None => f.write_str(
-                "there are bulk, bulk-packed, passes, plain, pass:NAME and fault:NAME, each also after `metamorphic:`",
+                "there are bulk, bulk-compacted, passes, plain, pass:NAME, fault:NAME and bulk-fault:NAME, each also after `metamorphic:`",
             ),
         }
     }
@@ -39,10 +39,11 @@ impl std::error::Error for UnknownSubject {}
 /// Every subject there is.
 #[must_use]
 pub fn names() -> Vec<String> {
-    let fixed = ["bulk", "bulk-packed", "passes", "plain"].map(String::from);
+    let fixed = ["bulk", "bulk-compacted", "passes", "plain"].map(String::from);
     let passes = PASSES.iter().map(|pass| format!("pass:{}", pass.name));
     let faults = Fault::ALL.iter().map(|fault| format!("fault:{}", fault.name()));
-    fixed.into_iter().chain(passes).chain(faults).collect()
+    let bulk_faults = BulkFault::ALL.iter().map(|fault| format!("bulk-fault:{}", fault.name()));
+    fixed.into_iter().chain(passes).chain(faults).chain(bulk_faults).collect()
 }
 
 /// The subject with this name.
@@ -54,8 +55,8 @@ pub fn subject(name: &str) -> Result<Box<dyn Subject>, UnknownSubject> {
     }
     let known: Option<Box<dyn Subject>> = match name.split_once(':') {
         None => match name {
-            "bulk" => Some(Box::new(BulkSubject { packed: false, ready: None })),
-            "bulk-packed" => Some(Box::new(BulkSubject { packed: true, ready: None })),
+            "bulk" => Some(Box::new(BulkSubject { name: name.into(), how: HowBulk::Plain, ready: None })),
+            "bulk-compacted" => Some(Box::new(BulkSubject { name: name.into(), how: HowBulk::CompactAlways, ready: None })),
             "passes" => Some(Box::new(Passes)),
             "plain" => Some(Box::new(Plain)),
             _ => None,
@@ -64,6 +65,9 @@ pub fn subject(name: &str) -> Result<Box<dyn Subject>, UnknownSubject> {
         Some(("fault", fault)) => {
             Fault::from_name(fault).map(|fault| Box::new(Faulty { name: name.into(), fault }) as Box<dyn Subject>)
         }
+        Some(("bulk-fault", fault)) => BulkFault::from_name(fault).map(|fault| {
+            Box::new(BulkSubject { name: name.into(), how: HowBulk::Fault(fault), ready: None }) as Box<dyn Subject>
+        }),
         Some(_) => None,
     };
     known.ok_or_else(|| {
@@ -143,9 +147,17 @@ impl Subject for Plain {
 
 /// The bulk evaluator. What it made ready for one case is kept for the next, if that is another dispatch of the same program.
 struct BulkSubject {
-    /// Whether lanes are packed where it does not pay, too.
-    packed: bool,
+    name: String,
+    how: HowBulk,
     ready: Option<Ready>,
+}
+
+enum HowBulk {
+    Plain,
+    /// Lanes are compacted where it does not pay, too.
+    CompactAlways,
+    /// With a fault, to see whether the judge notices.
+    Fault(BulkFault),
 }
 
 struct Ready {
@@ -156,7 +168,7 @@ struct Ready {
 
 impl Subject for BulkSubject {
     fn name(&self) -> &str {
-        if self.packed { "bulk-packed" } else { "bulk" }
+        &self.name
     }
 
     fn run(&mut self, case: &Case) -> Result<Outputs, Failure> {
@@ -169,14 +181,22 @@ impl Subject for BulkSubject {
                 Ready {
                     program: case.program.clone(),
                     specialization: case.specialization.clone(),
-                    bulk: if self.packed { bulk.pack_always() } else { bulk },
+                    bulk: match self.how {
+                        HowBulk::Plain => bulk,
+                        HowBulk::CompactAlways => bulk.compact_always(),
+                        HowBulk::Fault(fault) => bulk.with_fault(fault),
+                    },
                 }
             }
         };
         let sizes: Vec<u64> = case.inputs.iter().map(|bytes| bytes.len() as u64).collect();
         let launch = plan(ready.bulk.program(), &sizes, &case.launch).map_err(|report| Failure::Refused(report.to_string()))?;
         let mut outputs = Vec::new();
-        let result = ready.bulk.run_into(&launch, &case.input_slices(), case.fuel, &mut outputs).map_err(failure);
+        let fuel = match self.how {
+            HowBulk::Plain | HowBulk::CompactAlways => case.fuel,
+            HowBulk::Fault(_) => with_fault(case.fuel),
+        };
+        let result = ready.bulk.run_into(&launch, &case.input_slices(), fuel, &mut outputs).map_err(failure);
         self.ready = Some(ready);
         result.map(|()| outputs)
     }
@@ -244,11 +264,15 @@ impl Subject for Faulty {
     }
 
     fn run(&mut self, case: &Case) -> Result<Outputs, Failure> {
-        // A fault may cost steps.
-        let fuel = case.fuel.saturating_mul(4).saturating_add(1000);
+        let fuel = with_fault(case.fuel);
         let options = Options { launch: case.launch.clone(), fuel, ..Options::default() };
         faults::run(self.fault, &specialized(case)?, &case.input_slices(), &options).map_err(failure)
     }
+}
+
+/// A fault may cost steps.
+fn with_fault(fuel: u64) -> u64 {
+    fuel.saturating_mul(4).saturating_add(1000)
 }
 
 enum Mischief {
@@ -321,7 +345,7 @@ mod tests {
         for name in names() {
             let mut subject = subject(&name).expect("it is listed");
             assert_eq!(subject.name(), name);
-            if name.starts_with("fault:") {
+            if name.starts_with("fault:") || name.starts_with("bulk-fault:") {
                 continue;
             }
             for case in [case(), constant.clone(), case(), trapping.clone(), case()] {
@@ -339,7 +363,8 @@ mod tests {
         assert!(message("bluk").contains("did you mean `bulk`?"));
         assert!(message("pass:fodl").contains("did you mean `pass:fold`?"));
         assert!(message("fault:shift-msak").contains("did you mean `fault:shift-mask`?"));
-        assert!(message("gpu").contains("there are bulk, bulk-packed, passes, plain"));
+        assert!(message("bulk-fault:els-mask").contains("did you mean `bulk-fault:else-mask`?"));
+        assert!(message("gpu").contains("there are bulk, bulk-compacted, passes, plain"));
         assert!(message("test:crash").contains("there is no subject"));
     }
 }

@@ -65,7 +65,7 @@ fn programs_are_valid_end_within_their_fuel_and_give_the_same_bytes_in_bulk() {
         if preset.is_deterministic() {
             let bulk = bulk::run(&case.program, &case.input_slices(), &options(&case));
             assert!(bulk == plain, "bulk gives other bytes: {}", say(number, preset, &case));
-            let packed = bulk::run_packed(&case.program, &case.input_slices(), &options(&case));
+            let packed = bulk::run_compacted(&case.program, &case.input_slices(), &options(&case));
             assert!(packed == plain, "bulk gives other bytes with packed lanes: {}", say(number, preset, &case));
         }
     });

@@ -60,7 +60,7 @@ fn one_program(seed: u64, tally: &mut Tally) {
         tally.clean += 1;
         for (how, bulk) in [
             ("the bulk evaluator", vyre::reference::bulk::run(&program, &borrowed, &options)),
-            ("the bulk evaluator with packed lanes", vyre::reference::bulk::run_packed(&program, &borrowed, &options)),
+            ("the bulk evaluator with compacted lanes", vyre::reference::bulk::run_compacted(&program, &borrowed, &options)),
         ] {
             assert!(bulk == forward, "seed {seed}: {how} differs\n{printed}\n{forward:?}\n{bulk:?}");
         }

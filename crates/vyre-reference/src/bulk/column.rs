@@ -104,6 +104,7 @@ impl<W: Word> Stack<W> {
     }
 
     /// A column of any content.
+    #[inline]
     pub fn push(&mut self) -> usize {
         if self.top == self.columns.len() {
             self.add();
@@ -112,32 +113,39 @@ impl<W: Word> Stack<W> {
         self.top - 1
     }
 
+    #[inline]
     pub fn top(&self) -> usize {
         self.top
     }
 
     /// Gives back everything taken since `top` was asked for.
+    #[inline]
     pub fn pop_to(&mut self, top: usize) {
         self.top = top;
     }
 
+    #[inline]
     pub fn column(&self, index: usize) -> &[W] {
         &self.columns[index]
     }
 
+    #[inline]
     pub fn column_mut(&mut self, index: usize) -> &mut [W] {
         &mut self.columns[index]
     }
 
     /// Takes a column out to write it while others are read; [`Stack::put`] brings it back.
+    #[inline]
     pub fn take(&mut self, index: usize) -> Vec<W> {
         std::mem::take(&mut self.columns[index])
     }
 
+    #[inline]
     pub fn put(&mut self, index: usize, column: Vec<W>) {
         self.columns[index] = column;
     }
 
+    #[inline]
     pub fn swap(&mut self, a: usize, b: usize) {
         self.columns.swap(a, b);
     }

@@ -74,3 +74,10 @@ vectorised! {
         }
     }
 }
+
+vectorised! {
+    /// The same bits in every lane.
+    pub(super) fn fill [W: Word](bits: u64, out: &'a mut [W]) -> () {
+        out.fill(W::from_bits(bits));
+    }
+}

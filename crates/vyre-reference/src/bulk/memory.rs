@@ -123,11 +123,7 @@ vectorised! {
                         *word = value.to_le_bytes();
                     }
                 }
-                (Some(part), Some(mask)) => {
-                    for ((word, value), bit) in part.iter_mut().zip(value).zip(mask) {
-                        *word = value.or_else(*bit, u32::from_le_bytes(*word)).to_le_bytes();
-                    }
-                }
+                (Some(part), Some(mask)) => store_some(part, value, mask),
                 (None, mask) => {
                     for (lane, (index, value)) in index.iter().zip(value).enumerate() {
                         if mask.is_none_or(|mask| mask[lane] != 0)
@@ -138,6 +134,34 @@ vectorised! {
                     }
                 }
             }
+        }
+    }
+}
+
+/// Lanes whose bits in a mask are looked at together: a vector of them.
+const LANES: usize = 8;
+
+/// Stores the words of the lanes in a mask, and reads and writes no other: they may be somebody else's. Lanes that neighbour each other
+/// mostly go the same way, so that most stores are of a whole vector or of nothing.
+#[inline(always)]
+fn store_some(words: &mut [[u8; 4]], value: &[u32], mask: &[u32]) {
+    let ((vectors, words), (values, value), (masks, mask)) =
+        (words.as_chunks_mut::<LANES>(), value.as_chunks::<LANES>(), mask.as_chunks::<LANES>());
+    for ((words, value), mask) in vectors.iter_mut().zip(values).zip(masks) {
+        match mask.iter().sum::<u32>() as usize {
+            0 => {}
+            LANES => *words = value.map(u32::to_le_bytes),
+            _ => store_each(words, value, mask),
+        }
+    }
+    store_each(words, value, mask);
+}
+
+#[inline(always)]
+fn store_each(words: &mut [[u8; 4]], value: &[u32], mask: &[u32]) {
+    for ((word, value), bit) in words.iter_mut().zip(value).zip(mask) {
+        if *bit != 0 {
+            *word = value.to_le_bytes();
         }
     }
 }

@@ -6,25 +6,34 @@
 //!
 //! A [`Bulk`] keeps its memory between runs: once it is warm, [`Bulk::run_into`] does not allocate.
 
+mod access;
 mod block;
 mod column;
+mod compact;
+mod control;
+mod exchange;
+mod expr;
+mod faults;
+mod frame;
+mod ids;
 mod lanes;
 mod memory;
 mod ops;
-mod pack;
+mod vars;
 
 use crate::error::RunError;
+use crate::faults::BulkFault;
 use crate::plain::Options;
 use crate::room::{check_state, fill_with_zeros};
-use block::{Block, FuelExhausted, Home};
-use column::{Stack, Val, is_wide};
-use pack::{Packing, packings};
+use block::{Block, FuelExhausted, Home, Trap};
+use compact::{Loop, loops};
+use faults::{Faultless, Faults, Planted};
+use frame::Frame;
 use pulp::Arch;
-use vyre_foundation::ir::{Access, Builtin, NodeId, Program};
-use vyre_foundation::kernel::{Body, BufferId, ExprKind, Kernel, StmtId, StmtKind};
+use vyre_foundation::ir::{Access, Program};
+use vyre_foundation::kernel::{Body, BufferId, Kernel, StmtId, StmtKind};
 use vyre_foundation::launch::{Launch, plan};
 use vyre_foundation::{Report, specialize};
-use vyre_spec::ValueType;
 
 /// Lanes that a block has if workgroups are small: enough to share the cost of a statement, few enough for columns to stay in the
 /// fastest memory.
@@ -35,9 +44,9 @@ pub fn run(program: &Program, inputs: &[&[u8]], options: &Options) -> Result<Vec
     run_on(Bulk::new(&specialized(program, options)?)?, inputs, options)
 }
 
-/// Runs one dispatch with lanes packed wherever they can be; see [`Bulk::pack_always`].
-pub fn run_packed(program: &Program, inputs: &[&[u8]], options: &Options) -> Result<Vec<Vec<u8>>, RunError> {
-    run_on(Bulk::new(&specialized(program, options)?)?.pack_always(), inputs, options)
+/// Runs one dispatch with lanes compacted wherever they can be; see [`Bulk::compact_always`].
+pub fn run_compacted(program: &Program, inputs: &[&[u8]], options: &Options) -> Result<Vec<Vec<u8>>, RunError> {
+    run_on(Bulk::new(&specialized(program, options)?)?.compact_always(), inputs, options)
 }
 
 fn specialized(program: &Program, options: &Options) -> Result<Program, Report> {
@@ -60,105 +69,15 @@ pub struct Bulk {
     /// The statements between grid barriers.
     phases: Vec<Vec<StmtId>>,
     arch: Arch,
-    packings: Vec<Option<Packing>>,
-    pack_always: bool,
+    /// By counter: what is known about its loop.
+    loops: Vec<Option<Loop>>,
+    compact_always: bool,
+    /// What is wrong with it, if anything is.
+    fault: Option<BulkFault>,
     /// One for the block that runs, or one per block if blocks wait for each other.
-    scratch: Vec<Scratch>,
-    /// For frames of loops that few lanes are in.
-    spare: Vec<Scratch>,
-}
-
-/// The columns of a variable.
-#[derive(Clone, Copy)]
-struct Components {
-    first: usize,
-    count: usize,
-    wide: bool,
-}
-
-/// A frame: what the lanes that are in step with each other need beside the buffers. A block has one, and each loop that lanes are
-/// packed for another.
-#[derive(Default)]
-struct Scratch {
-    narrow: Stack<u32>,
-    wide: Stack<u64>,
-    /// Columns below these belong to variables, ids and `live`.
-    kept_narrow: usize,
-    kept_wide: usize,
-    components: Vec<Components>,
-    vars: Vec<[Val; 4]>,
-    /// The ids that the kernel reads and that differ between lanes, each with its column.
-    ids: Vec<(Builtin, usize)>,
-    /// The column of lanes that are not retired, and how many those are.
-    live: usize,
-    live_count: usize,
-    /// The loops around the current statement: lanes that have left each, and whether any has.
-    broken: Vec<(usize, bool)>,
-    group_memory: Vec<u8>,
-    brought: Vec<crate::subgroup::Lane>,
-    /// Of packed lanes: the lanes of the frame around it, and of the block. Empty where lanes are those of the block.
-    picked: Vec<u32>,
-    origin: Vec<u32>,
-}
-
-impl Scratch {
-    fn of(kernel: &Kernel) -> Scratch {
-        let mut scratch = Scratch::default();
-        scratch.layout(kernel);
-        scratch
-    }
-
-    fn tops(&self) -> (usize, usize) {
-        (self.narrow.top(), self.wide.top())
-    }
-
-    fn pop_to(&mut self, (narrow, wide): (usize, usize)) {
-        self.narrow.pop_to(narrow);
-        self.wide.pop_to(wide);
-    }
-
-    /// Makes room for the variables of a kernel.
-    fn layout(&mut self, kernel: &Kernel) {
-        let (mut narrow, mut wide) = (0, 0);
-        for var in &kernel.vars {
-            let (scalar, count) = match var.ty {
-                ValueType::Scalar(scalar) => (scalar, 1),
-                ValueType::Vector(scalar, count) => (scalar, usize::from(count)),
-            };
-            let next = if is_wide(scalar) { &mut wide } else { &mut narrow };
-            self.components.push(Components { first: *next, count, wide: is_wide(scalar) });
-            *next += count;
-        }
-        for expr in &kernel.exprs {
-            if let ExprKind::Builtin { builtin } = expr.kind
-                && differs(builtin)
-                && !self.ids.iter().any(|(id, _)| *id == builtin)
-            {
-                self.ids.push((builtin, narrow));
-                narrow += 1;
-            }
-        }
-        self.live = narrow;
-        self.kept_narrow = narrow + 1;
-        self.kept_wide = wide;
-        self.vars = vec![[Val::Splat(0); 4]; kernel.vars.len()];
-    }
-
-    /// Makes this a frame of so many live lanes, with room for `room`.
-    fn start(&mut self, lanes: usize, room: usize, group_memory: usize) {
-        self.narrow.reset(lanes, room, self.kept_narrow);
-        self.wide.reset(lanes, room, self.kept_wide);
-        self.vars.fill([Val::Splat(0); 4]);
-        self.narrow.column_mut(self.live).fill(1);
-        self.live_count = lanes;
-        self.broken.clear();
-        self.clear_group_memory(group_memory);
-    }
-
-    fn clear_group_memory(&mut self, bytes: usize) {
-        self.group_memory.clear();
-        self.group_memory.resize(bytes, 0);
-    }
+    frames: Vec<Frame>,
+    /// For lanes that are compacted.
+    spare: Vec<Frame>,
 }
 
 impl Bulk {
@@ -185,16 +104,34 @@ impl Bulk {
         let homes = homes.collect();
         let mut phases = vec![Vec::new()];
         flatten(kernel, kernel.body(), &mut phases);
-        let packings = packings(kernel);
-        let (scratch, spare) = (Vec::new(), Vec::new());
-        Ok(Bulk { arch: Arch::new(), homes, group_bytes, phases, packings, pack_always: false, scratch, spare, program })
+        Ok(Bulk {
+            arch: Arch::new(),
+            homes,
+            group_bytes,
+            phases,
+            loops: loops(kernel),
+            compact_always: false,
+            fault: None,
+            frames: Vec::new(),
+            spare: Vec::new(),
+            program,
+        })
     }
 
-    /// Packs the lanes of a loop whenever one of them has left it, whether that pays or not: so that small dispatches test what
+    /// Compacts the lanes of a loop whenever one of them has left it, whether that pays or not: so that small dispatches test what
     /// otherwise only large ones meet.
     #[must_use]
-    pub fn pack_always(mut self) -> Bulk {
-        self.pack_always = true;
+    pub fn compact_always(mut self) -> Bulk {
+        self.compact_always = true;
+        self
+    }
+
+    /// Plants a fault, for judges to be judged by.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_fault(mut self, fault: BulkFault) -> Bulk {
+        self.compact_always |= fault.is_of_compaction();
+        self.fault = Some(fault);
         self
     }
 
@@ -220,9 +157,13 @@ impl Bulk {
         check_state(self.program.validated().expect("checked when it was made").kernel(), launch.invocations())?;
         let mut trap = None;
         let mut left = fuel;
-        self.dispatch(launch, inputs, outputs, &mut left, &mut trap).map_err(|FuelExhausted| RunError::OutOfFuel { fuel })?;
+        let result = match self.fault {
+            None => self.dispatch(launch, inputs, outputs, &mut left, &mut trap, Faultless),
+            Some(fault) => self.dispatch(launch, inputs, outputs, &mut left, &mut trap, Planted(fault)),
+        };
+        result.map_err(|FuelExhausted| RunError::OutOfFuel { fuel })?;
         match trap {
-            Some((_, invocation, tag, place)) => Err(RunError::Trap { tag, invocation, place }),
+            Some(Trap { invocation, tag, place, .. }) => Err(RunError::Trap { tag, invocation, place }),
             None => Ok(()),
         }
     }
@@ -233,7 +174,8 @@ impl Bulk {
         inputs: &[&[u8]],
         outputs: &mut [Vec<u8>],
         fuel: &mut u64,
-        trap: &mut Option<(u64, [u32; 3], u32, NodeId)>,
+        trap: &mut Option<Trap>,
+        faults: impl Faults,
     ) -> Result<(), FuelExhausted> {
         let kernel = self.program.validated().expect("checked when it was made").kernel();
         let group = launch.workgroup_size.iter().product::<u32>() as usize;
@@ -241,37 +183,52 @@ impl Bulk {
         let together = (BLOCK_LANES / group).max(1) as u32;
         let blocks = groups.div_ceil(together);
         let kept = if kernel.uses.grid_sync { blocks as usize } else { 1 };
-        while self.scratch.len() < kept {
-            self.scratch.push(Scratch::of(kernel));
+        while self.frames.len() < kept {
+            self.frames.push(Frame::of(kernel));
         }
         for (number, phase) in self.phases.iter().enumerate() {
             for block in 0..blocks {
+                if block > 0 && faults.has(BulkFault::LaterBlocks) {
+                    continue;
+                }
                 let first_group = block * together;
-                let in_block = together.min(groups - first_group) as usize;
-                let scratch = &mut self.scratch[if kept == 1 { 0 } else { block as usize }];
+                let mut in_block = together.min(groups - first_group) as usize;
+                if faults.has(BulkFault::LastGroup) && block == blocks - 1 && in_block > 1 {
+                    in_block -= 1;
+                }
+                let frame = &mut self.frames[if kept == 1 { 0 } else { block as usize }];
                 if number == 0 {
-                    scratch.start(in_block * group, 0, in_block * self.group_bytes);
+                    frame.start(in_block * group, 0, in_block * self.group_bytes);
                 } else {
-                    scratch.clear_group_memory(in_block * self.group_bytes);
+                    if faults.has(BulkFault::GridValues) {
+                        frame.vars.fill([column::Val::Splat(0); 4]);
+                    }
+                    if faults.has(BulkFault::GridRetired) {
+                        frame.narrow.column_mut(frame.live).fill(1);
+                        frame.live_count = frame.lanes;
+                    }
+                    if !faults.has(BulkFault::GridMemory) {
+                        frame.clear_group_memory(in_block * self.group_bytes);
+                    }
                 }
                 let mut block = Block {
                     arch: self.arch,
                     kernel,
                     launch,
                     homes: &self.homes,
-                    packings: &self.packings,
-                    pack_always: self.pack_always,
+                    loops: &self.loops,
+                    compact_always: self.compact_always,
                     inputs,
                     outputs,
-                    scratch,
+                    frame,
                     spare: &mut self.spare,
                     group_bytes: self.group_bytes,
-                    lanes: in_block * group,
-                    one_group: in_block == 1,
+                    groups: in_block,
                     group,
                     first_group,
                     fuel,
                     trap,
+                    faults,
                 };
                 if number == 0 {
                     block.write_ids();
@@ -287,14 +244,6 @@ fn is_group_memory(kernel: &Kernel, buffer: BufferId) -> bool {
     match kernel.buffer(buffer).access {
         Access::Workgroup => true,
         Access::Read | Access::ReadWrite | Access::Output | Access::Uniform => false,
-    }
-}
-
-/// Whether lanes of a block read different values.
-fn differs(builtin: Builtin) -> bool {
-    match builtin {
-        Builtin::Invocation(_) | Builtin::Workgroup(_) | Builtin::Local(_) | Builtin::SubgroupLane => true,
-        Builtin::InvocationCount(_) | Builtin::WorkgroupCount(_) | Builtin::LocalCount(_) | Builtin::SubgroupSize => false,
     }
 }
 

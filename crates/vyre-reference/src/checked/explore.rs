@@ -14,10 +14,11 @@
 use super::commute::Class;
 use super::shadow::Shadow;
 use super::{Effort, Outcome, same};
-use crate::dispatch::{Dispatch, Prepared};
+use crate::dispatch::{Dispatch, Memory, Prepared};
 use crate::error::RunError;
+use crate::faults::hooks::Faultless;
 use crate::group::Group;
-use crate::invocation::{FuelExhausted, Status};
+use crate::invocation::{FuelExhausted, Status, World};
 use crate::observe::Unobserved;
 use crate::schedule::Schedule;
 use std::collections::BTreeSet;
@@ -196,7 +197,7 @@ const MAX_INVOCATIONS: u64 = 256;
 impl<'k> Search<'_, 'k> {
     /// One execution: the choices made so far, then the first that is not asleep. `None` if all are asleep.
     fn execute(&mut self, shadow: &mut Shadow<'_>, fuel: u64) -> Option<Outcome> {
-        let mut dispatch = Dispatch::new(self.prepared, self.prepared.storage.clone(), fuel, shadow);
+        let mut dispatch = Dispatch::new(self.prepared, self.prepared.storage.clone(), fuel, shadow, &Faultless);
         match self.run(&mut dispatch) {
             Ok(true) => {
                 self.relaxed |= self.shows_relaxed_order();
@@ -207,7 +208,7 @@ impl<'k> Search<'_, 'k> {
         }
     }
 
-    fn run(&mut self, dispatch: &mut Dispatch<'_, 'k, Shadow<'_>>) -> Result<bool, FuelExhausted> {
+    fn run(&mut self, dispatch: &mut Dispatch<'_, 'k, Shadow<'_>, Faultless>) -> Result<bool, FuelExhausted> {
         let groups = &mut Vec::new();
         dispatch.start_groups(groups, 0..self.prepared.shape.groups())?;
         let group_size = self.prepared.shape.group_invocations();
@@ -333,7 +334,7 @@ fn join(clock: &mut [u32], other: &[u32]) {
 }
 
 /// The atomic that each invocation stands before.
-fn atomics_ahead(dispatch: &mut Dispatch<'_, '_, Shadow<'_>>, groups: &mut [Group]) -> Vec<Ahead> {
+fn atomics_ahead(dispatch: &mut Dispatch<'_, '_, Shadow<'_>, Faultless>, groups: &mut [Group]) -> Vec<Ahead> {
     let mut all = Vec::new();
     for group in groups {
         for n in 0..group.invocations.len() {
@@ -347,7 +348,7 @@ fn atomics_ahead(dispatch: &mut Dispatch<'_, '_, Shadow<'_>>, groups: &mut [Grou
     all
 }
 
-fn atomic_ahead(dispatch: &mut Dispatch<'_, '_, Shadow<'_>>, group: &mut Group, n: usize) -> Option<Ahead> {
+fn atomic_ahead(dispatch: &mut Dispatch<'_, '_, Shadow<'_>, Faultless>, group: &mut Group, n: usize) -> Option<Ahead> {
     let Prepared { kernel, shape, .. } = dispatch.prepared;
     let StmtKind::Atomic { result, op, buffer, index, operands, .. } = group.invocations[n].atomic_ahead(kernel)? else {
         return None;
@@ -356,8 +357,9 @@ fn atomic_ahead(dispatch: &mut Dispatch<'_, '_, Shadow<'_>>, group: &mut Group, 
     let (number, invocation) = (group.number, group.invocation_number(n));
     // The accesses of these expressions are seen when the step is taken.
     let mut value = |expr| {
-        let memory = dispatch.memory(&mut group.memory);
-        group.invocations[n].eval(kernel, shape, &memory, &mut Unobserved, expr).scalar()
+        let memory = Memory { storage: &mut dispatch.storage, workgroup: &mut group.memory, kernel };
+        let mut world = World { kernel, shape, memory, observer: &mut Unobserved, faults: &Faultless };
+        group.invocations[n].scalar(expr, &mut world)
     };
     let index = value(*index) as u32;
     let value = operands.first().map_or(0, |operand| value(*operand));

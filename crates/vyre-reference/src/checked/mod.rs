@@ -32,11 +32,12 @@ pub use vyre_foundation::kernel::AccessKind;
 
 use crate::dispatch::Prepared;
 use crate::error::RunError;
+use crate::faults::hooks::Faultless;
 use crate::observe::Unobserved;
 use crate::plain::Options;
 use crate::schedule::Schedule;
-use shadow::{Quick, Shadow};
-use std::collections::HashMap;
+use shadow::Shadow;
+use std::collections::BTreeSet;
 use std::fmt;
 use vyre_foundation::ir::{NodeId, Program};
 use vyre_foundation::{Diagnostic, Report, specialize, values};
@@ -170,7 +171,7 @@ impl Check<'_> {
         if !self.shadow.contended() {
             return Ok(self.report(outcome.clone(), Verdict::Deterministic, None, Ok(vec![outcome])));
         }
-        let first_results = self.shadow.results().clone();
+        let first_results = self.shadow.results().to_vec();
         let mut differs = None;
         let mut gap = None;
         for schedule in &effort.schedules {
@@ -203,7 +204,7 @@ impl Check<'_> {
     fn observed(&mut self, schedule: &Schedule, fuel: &mut u64) -> Outcome {
         self.tried += 1;
         self.shadow.begin(schedule);
-        self.prepared.run(self.prepared.storage.clone(), schedule, fuel, &mut self.shadow)
+        self.prepared.run(self.prepared.storage.clone(), schedule, fuel, &mut self.shadow, &Faultless)
     }
 
     /// Every legal outcome, or why they are not known; and one that differs, if none was known.
@@ -240,7 +241,8 @@ impl Check<'_> {
         let mut difference = None;
         for schedule in &effort.schedules {
             self.tried += 1;
-            let again = self.prepared.run(self.prepared.storage.clone(), schedule, &mut self.fuel.clone(), &mut Unobserved);
+            let again =
+                self.prepared.run(self.prepared.storage.clone(), schedule, &mut self.fuel.clone(), &mut Unobserved, &Faultless);
             if !same(&again, &outcome) && !matches!(again, Err(RunError::OutOfFuel { .. })) {
                 difference = Some(self.difference(&outcome, &again, schedule));
                 break;
@@ -276,11 +278,12 @@ impl Check<'_> {
 
     /// Adds the finding that explains the difference: the first pair of atomics whose results differ, else one on the element that
     /// does, else the first.
-    fn blame(&mut self, schedule: &Schedule, first_results: &HashMap<NodeId, u64, Quick>, difference: &Difference) {
+    fn blame(&mut self, schedule: &Schedule, first_results: &[u64], difference: &Difference) {
         // Nothing but the results is wanted of this run.
         let _ = self.observed(schedule, &mut self.fuel.clone());
-        let results = self.shadow.results();
-        let differs = |place: NodeId| first_results.get(&place) != results.get(&place);
+        let results = self.prepared.kernel.accesses.iter().zip(first_results.iter().zip(self.shadow.results()));
+        let differing: BTreeSet<NodeId> = results.filter(|(_, (a, b))| a != b).map(|(access, _)| access.node).collect();
+        let differs = |place: NodeId| differing.contains(&place);
         let pairs = || self.shadow.contentions();
         let shown = |pair: &&Finding| differs(pair.access.place) || pair.other.as_ref().is_some_and(|other| differs(other.place));
         let there =

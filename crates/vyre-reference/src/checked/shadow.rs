@@ -6,7 +6,7 @@
 //! if a grid barrier lies between them, that is if the older stamp is from before it. Workgroup memory of a workgroup that is gone,
 //! and storage from before a grid barrier, is recognised by its stamp and never has to be cleared. Subgroup operations order nothing.
 //!
-//! **What is kept.** Most elements belong to one invocation per epoch: a [`Cell`] holds that one's first place of each kind of access.
+//! **What is kept.** Most elements belong to one invocation per epoch: a [`Cell`] holds that one's first access of each kind.
 //! When a second one comes the cell gets a [`History`]: two accesses of each kind. Two are enough to find *some* conflict whenever
 //! there is one: two of different workgroups conflict with an access from anywhere, two of different invocations in the current
 //! epoch with any other access from their workgroup, and which of two invocations is named does not matter.
@@ -24,12 +24,11 @@ use super::finding::{AccessSite, Finding, Kind};
 use crate::dispatch::{Prepared, Shape};
 use crate::observe::{Access, AtomicAccess, Observer};
 use crate::schedule::Schedule;
-use crate::semantics::Semantics;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::{BuildHasher, Hasher};
-use vyre_foundation::ir::{self, NodeId};
-use vyre_foundation::kernel::{AccessKind, ExprKind, Kernel};
+use vyre_foundation::ir;
+use vyre_foundation::kernel::{AccessId, AccessKind, ExprKind, Kernel};
 
 /// What is known about one element.
 #[derive(Clone, Copy, Default)]
@@ -38,9 +37,9 @@ struct Cell {
     stamp: u32,
     /// Who accessed it, if it is not shared.
     invocation: u32,
-    /// By kind of access: the number of the first place, of stores that of the last.
-    places: [u32; 4],
-    /// The number of the place of the last store of another value, if stores differ.
+    /// By kind of access: the number of the first, of stores that of the last.
+    accesses: [u32; 4],
+    /// The number of the last store of another value, if stores differ.
     overwritten: u32,
     /// By kind of access: whether there was any; a bit each.
     kinds: u8,
@@ -73,7 +72,7 @@ enum Settled {
 struct Record {
     stamp: u32,
     invocation: u32,
-    place: u32,
+    access: u32,
     class: Class,
 }
 
@@ -154,8 +153,8 @@ pub(crate) struct Shadow<'k> {
     group_size: u32,
     /// By variable: whether anybody reads it.
     read: Vec<bool>,
-    /// By place of an atomic: a sum over the results that somebody reads, which does not depend on their order.
-    results: HashMap<NodeId, u64, Quick>,
+    /// By access: a sum over the results of an atomic that somebody reads, which does not depend on their order.
+    results: Vec<u64>,
     notes: Notes<'k>,
 }
 
@@ -166,7 +165,7 @@ struct Notes<'k> {
     schedule: Schedule,
     /// The number of the run.
     run: u32,
-    /// By kind and places: the number of the finding, and the run that it was first seen in.
+    /// By kind and accesses: the number of the finding, and the run that it was first seen in.
     known: HashMap<(Kind, u32, u32), (usize, u32), Quick>,
     findings: Vec<Finding>,
     /// Pairs of atomics that do not commute.
@@ -176,9 +175,9 @@ struct Notes<'k> {
     racy: bool,
 }
 
-/// Hashes of places, which nobody chooses in order to make them collide.
+/// Hashes of numbers, which nobody chooses in order to make them collide.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Quick;
+struct Quick;
 
 impl BuildHasher for Quick {
     type Hasher = QuickHasher;
@@ -188,7 +187,7 @@ impl BuildHasher for Quick {
     }
 }
 
-pub(crate) struct QuickHasher(u64);
+struct QuickHasher(u64);
 
 impl Hasher for QuickHasher {
     fn finish(&self) -> u64 {
@@ -263,7 +262,7 @@ impl<'k> Shadow<'k> {
             grid_start: 1,
             group_size: prepared.shape.group_invocations(),
             read,
-            results: HashMap::default(),
+            results: vec![0; kernel.accesses.len()],
             notes,
         }
     }
@@ -277,7 +276,7 @@ impl<'k> Shadow<'k> {
         }
         self.run_start = self.next_stamp;
         self.grid_start = self.next_stamp;
-        self.results.clear();
+        self.results.fill(0);
         self.notes.schedule = schedule.clone();
         self.notes.run += 1;
     }
@@ -302,8 +301,8 @@ impl<'k> Shadow<'k> {
         self.notes.contentions.iter().chain(&self.notes.doubtful)
     }
 
-    /// By place of an atomic: a sum over its results in this run.
-    pub fn results(&self) -> &HashMap<NodeId, u64, Quick> {
+    /// By access: a sum over the results of an atomic in this run.
+    pub fn results(&self) -> &[u64] {
         &self.results
     }
 
@@ -366,15 +365,15 @@ impl Cell {
             AccessKind::Store => {
                 if again && !unchanged() {
                     self.mixed = true;
-                    self.overwritten = self.places[AccessKind::Store as usize];
+                    self.overwritten = self.accesses[AccessKind::Store as usize];
                 }
-                self.places[AccessKind::Store as usize] = access.place.0;
+                self.accesses[AccessKind::Store as usize] = access.id.0;
             }
             AccessKind::AtomicLoad | AccessKind::Atomic => self.class = self.class.join(class, unchanged()),
         }
         if !again {
             self.kinds |= kind;
-            self.places[how as usize] = access.place.0;
+            self.accesses[how as usize] = access.id.0;
             if how == AccessKind::Atomic {
                 self.first_class = class;
             }
@@ -393,13 +392,13 @@ impl Cell {
             self.shared = true;
             *history = History { atomics: [self.class; 2], mixed: [self.mixed; 2], ..History::default() };
             for how in KINDS.into_iter().filter(|how| self.kinds & (1 << *how as u8) != 0) {
-                let (invocation, stamp, place) = (self.invocation, self.stamp, self.places[how as usize]);
+                let (invocation, stamp, access) = (self.invocation, self.stamp, self.accesses[how as usize]);
                 let class = if how == AccessKind::Atomic { self.first_class } else { Class::Load };
-                history.kept[how as usize][0] = Record { stamp, invocation, place, class };
+                history.kept[how as usize][0] = Record { stamp, invocation, access, class };
             }
             history.last_store = history.kept[AccessKind::Store as usize][0];
             if self.mixed {
-                history.overwritten = Record { place: self.overwritten, ..history.last_store };
+                history.overwritten = Record { access: self.overwritten, ..history.last_store };
             }
         }
         if self.stamp != new.now.stamp {
@@ -504,7 +503,7 @@ impl History {
             self.mixed[EPOCH] |= stores.iter().any(|record| record.stamp == now.stamp);
             self.mixed[GRID] |= stores.iter().any(|record| record.stamp >= scope);
         }
-        let record = Record { stamp: now.stamp, invocation: now.invocation, place: access.place.0, class };
+        let record = Record { stamp: now.stamp, invocation: now.invocation, access: access.id.0, class };
         if how == AccessKind::Store {
             if !new.unchanged {
                 self.overwritten = self.last_store;
@@ -545,8 +544,6 @@ impl History {
         }
     }
 }
-
-impl Semantics for Shadow<'_> {}
 
 impl Observer for Shadow<'_> {
     fn group_starts(&mut self, slot: usize) {
@@ -590,14 +587,15 @@ impl Observer for Shadow<'_> {
         let observed = self.observes(result);
         if observed {
             let mixed = (u64::from(self.now.invocation) << 32 ^ old).wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-            let sum = self.results.entry(access.place).or_default();
+            let sum = &mut self.results[access.id.index()];
             *sum = sum.wrapping_add(mixed ^ mixed >> 29);
         }
         self.touch(access, AccessKind::of_atomic(op), Class::of(op, observed), || old == new);
     }
 
     #[cold]
-    fn out_of_bounds(&mut self, access: Access, how: AccessKind) {
+    fn out_of_bounds(&mut self, access: Access) {
+        let how = self.notes.kernel.access(access.id).kind;
         self.notes.note(Kind::OutOfBounds, access, how, self.now);
     }
 }
@@ -605,8 +603,8 @@ impl Observer for Shadow<'_> {
 impl Notes<'_> {
     /// A finding about one access.
     fn note(&mut self, kind: Kind, access: Access, how: AccessKind, now: Now) {
-        if self.is_new(kind, access.place.0, access.place.0) {
-            let finding = self.finding(kind, access, self.touch(access.place, now.invocation, how), None);
+        if self.is_new(kind, access.id.0, access.id.0) {
+            let finding = self.finding(kind, access, self.touch(access.id, now.invocation, how), None);
             self.findings.push(finding);
         }
     }
@@ -614,7 +612,7 @@ impl Notes<'_> {
     /// A kept access and a new one are a race.
     fn race(&mut self, (record, how): (Record, AccessKind), new: &Sharing) {
         self.racy = true;
-        if self.is_new(Kind::Race, record.place, new.access.place.0) {
+        if self.is_new(Kind::Race, record.access, new.access.id.0) {
             let finding = self.of_two(Kind::Race, (record, how), new);
             self.findings.push(finding);
         }
@@ -622,13 +620,13 @@ impl Notes<'_> {
 
     /// A kept atomic and a new one do not commute.
     fn contention(&mut self, (record, how): (Record, AccessKind), new: &Sharing) {
-        if self.is_new(Kind::Order, record.place, new.access.place.0) {
+        if self.is_new(Kind::Order, record.access, new.access.id.0) {
             let finding = self.of_two(Kind::Order, (record, how), new);
             self.contentions.push(finding);
         }
     }
 
-    /// Whether nothing is known yet about these places; else it is counted.
+    /// Whether nothing is known yet about these accesses; else it is counted.
     fn is_new(&mut self, kind: Kind, a: u32, b: u32) -> bool {
         let findings = if kind == Kind::Order { &mut self.contentions } else { &mut self.findings };
         match self.known.entry((kind, a.min(b), a.max(b))) {
@@ -645,8 +643,8 @@ impl Notes<'_> {
     }
 
     fn of_two(&self, kind: Kind, (record, how): (Record, AccessKind), new: &Sharing) -> Finding {
-        let kept = self.touch(NodeId(record.place), record.invocation, how);
-        let added = self.touch(new.access.place, new.now.invocation, new.how);
+        let kept = self.touch(AccessId(record.access), record.invocation, how);
+        let added = self.touch(new.access.id, new.now.invocation, new.how);
         let order = |touch: &AccessSite| (touch.place, touch.invocation.into_iter().rev().collect::<Vec<u32>>());
         let (first, second) = if order(&kept) <= order(&added) { (kept, added) } else { (added, kept) };
         self.finding(kind, new.access, first, Some(second))
@@ -666,8 +664,8 @@ impl Notes<'_> {
         }
     }
 
-    fn touch(&self, place: NodeId, invocation: u32, how: AccessKind) -> AccessSite {
-        AccessSite { place, invocation: self.shape.global_id(invocation), how }
+    fn touch(&self, id: AccessId, invocation: u32, how: AccessKind) -> AccessSite {
+        AccessSite { place: self.kernel.access(id).node, invocation: self.shape.global_id(invocation), how }
     }
 }
 
@@ -715,9 +713,13 @@ mod tests {
     /// What is kept finds a conflict whenever comparing all accesses with each other does.
     #[test]
     fn random_accesses_are_judged_as_by_comparing_all() {
-        let text = "program p {\n workgroup 3\n buffer a: read_write u32[2] @0\n buffer b: read_write u8[2] @1\n \
-                    buffer c: workgroup u32[2]\n let r = atomic.load(a, 0)\n a[1] = r\n}\n";
-        let program = vyre_foundation::text::parse("p", text).expect("it is right");
+        // As many accesses as a sequence has at most, so that each can have a number of its own.
+        let text = format!(
+            "program p {{\n workgroup 3\n buffer a: read_write u32[2] @0\n buffer b: read_write u8[2] @1\n \
+             buffer c: workgroup u32[2]\n let r = atomic.load(a, 0)\n {}}}\n",
+            "a[1] = r\n".repeat(13)
+        );
+        let program = vyre_foundation::text::parse("p", &text).expect("it is right");
         let mut options = Options::default();
         options.launch.grid = Some([2, 1, 1]);
         let prepared = Prepared::new(&program, &[&[0; 8], &[0; 2]], &options).expect("the launch is fine");
@@ -755,7 +757,7 @@ mod tests {
                         let held = memory.get(&element).copied().unwrap_or(0);
                         let value = u64::from(below(4) == 0);
                         let (mut how, mut class) = (kinds[below(2) as usize], Class::Nothing);
-                        let access = Access { place: NodeId(done.len() as u32), buffer: BufferId(buffer), element: index };
+                        let access = Access { id: AccessId(done.len() as u32), buffer: BufferId(buffer), element: index };
                         let mut atomic = None;
                         if buffer != 1 && (how == AccessKind::AtomicLoad || how == AccessKind::Atomic) {
                             // Some sequences have few kinds of atomics, so that they have a chance to commute.
@@ -796,7 +798,11 @@ mod tests {
             let mut by_values = false;
             for finding in shadow.findings().iter().filter(|finding| finding.kind == Kind::Race) {
                 let other = finding.other.as_ref().expect("a race has two sides");
-                let (a, b) = (&done[finding.access.place.0 as usize], &done[other.place.0 as usize]);
+                let done_at = |site: &AccessSite| {
+                    let at = prepared.kernel.accesses.iter().position(|access| access.node == site.place);
+                    &done[at.expect("it is the place of an access")]
+                };
+                let (a, b) = (done_at(&finding.access), done_at(other));
                 assert!(unordered(a, b) && conflicts(a.how).contains(&b.how), "seed {seed}: {a:?} {b:?}");
                 by_values |= races(a, b);
             }

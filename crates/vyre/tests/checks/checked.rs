@@ -72,7 +72,7 @@ pub fn traps_in_bulk(program: &Program, launch: &Launch) -> Result<(), String> {
     }
     for (how, bulk) in [
         ("the bulk evaluator", execute_with(program, launch, vyre::reference::bulk::run)?.1),
-        ("the bulk evaluator with packed lanes", execute_with(program, launch, vyre::reference::bulk::run_packed)?.1),
+        ("the bulk evaluator with compacted lanes", execute_with(program, launch, vyre::reference::bulk::run_compacted)?.1),
     ] {
         match bulk {
             bulk if bulk == report.outcome => {}

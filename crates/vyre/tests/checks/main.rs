@@ -6,6 +6,7 @@
 mod checked;
 mod coverage;
 mod directive;
+mod faults;
 mod layout;
 mod optimized;
 
@@ -21,7 +22,7 @@ use vyre::{Report, launch, text, validate};
 
 fn main() {
     let args = Arguments::from_args();
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = root();
     let mut files = Vec::new();
     for folder in ["checks", "examples"] {
         let before = files.len();
@@ -33,14 +34,24 @@ fn main() {
     let mut trials: Vec<Trial> = files
         .iter()
         .map(|path| {
-            let name = path.strip_prefix(&root).unwrap_or(path).with_extension("").display().to_string();
+            let name = check_name(path);
             let path = path.clone();
             Trial::test(name, move || check_file(&path, bless).map_err(Failed::from))
         })
         .collect();
     trials.extend(layout::trials(&root.join("examples"), &files));
+    trials.extend(faults::trials(&files));
     trials.extend(coverage::trials(files));
     libtest_mimic::run(&args, trials).exit();
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The path of a check file from the root, without its ending.
+fn check_name(path: &Path) -> String {
+    path.strip_prefix(root()).unwrap_or(path).with_extension("").display().to_string()
 }
 
 fn collect(dir: &Path, files: &mut Vec<PathBuf>) {
@@ -372,7 +383,7 @@ fn under_other_schedules(program: &Program, launch: &directive::Launch, outputs:
     for (name, result) in [
         ("the reversed order", run(program, &ordered, &options)),
         ("the bulk evaluator", vyre::reference::bulk::run(program, &ordered, &options)),
-        ("the bulk evaluator with packed lanes", vyre::reference::bulk::run_packed(program, &ordered, &options)),
+        ("the bulk evaluator with compacted lanes", vyre::reference::bulk::run_compacted(program, &ordered, &options)),
     ] {
         match result {
             Ok(again) if again == outputs => {}

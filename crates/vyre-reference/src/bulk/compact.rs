@@ -1,17 +1,20 @@
-//! Loops that few lanes are still in: these lanes go on in a frame of their own.
+//! Lane compaction: loops that few lanes are still in.
 //!
 //! A loop runs until its last lane has left it, and every op costs as much for one lane as for all of them. So when at least half of
 //! a frame's lanes have left a loop, those that are still in it move to a smaller frame, side by side, with the variables that the
 //! loop mentions; at the end of the loop what it assigned goes back to where they came from. The smaller frame does the same, so
-//! that the work follows the rounds that lanes take, within a factor of two, and not the longest.
+//! that the work follows the iterations that lanes take, within a factor of two, and not the longest.
 //!
-//! Moving a column costs about as much as [`COST`] ops on it. A frame moves when its rounds have cost as much as moving will: if
+//! Moving a column costs about as much as [`COST`] ops on it. A frame moves when its iterations have cost as much as moving will: if
 //! the loop ends right after, it has taken twice as long as it had to, never more.
 //!
 //! Lanes keep their order, and those in the loop stay in step, so that a loop is executed in the same order with and without.
 
 use super::column::{Stack, Val, Word};
-use super::{Scratch, is_group_memory};
+use super::faults::Faults;
+use super::frame::Frame;
+use super::is_group_memory;
+use crate::faults::BulkFault;
 use std::collections::BTreeSet;
 use vyre_foundation::kernel::{Body, ExprKind, Kernel, StmtKind, VarId};
 
@@ -21,31 +24,39 @@ const FEW_LANES: usize = 32;
 /// Ops on a column that cost as much as moving one: ops are vectorised.
 const COST: usize = 8;
 
+/// What is known about a loop before it runs.
+pub(super) struct Loop {
+    /// Variables of outside the loop that it assigns.
+    pub assigned: Vec<VarId>,
+    /// How its lanes are compacted, if they can be.
+    pub compaction: Option<Compaction>,
+}
+
 /// What moves with the lanes of a loop.
-pub(super) struct Packing {
+pub(super) struct Compaction {
     /// Variables of outside the loop that it mentions.
     inward: Vec<VarId>,
     /// Those of them that it assigns.
     outward: Vec<VarId>,
-    /// Ops in a round.
+    /// Ops in an iteration.
     ops: usize,
 }
 
-/// By loop variable: how the loop moves; `None` for loops that cannot and for other variables.
-pub(super) fn packings(kernel: &Kernel) -> Vec<Option<Packing>> {
-    let mut all: Vec<Option<Packing>> = kernel.vars.iter().map(|_| None).collect();
+/// By counter: its loop; `None` for other variables.
+pub(super) fn loops(kernel: &Kernel) -> Vec<Option<Loop>> {
+    let mut all: Vec<Option<Loop>> = kernel.vars.iter().map(|_| None).collect();
     for stmt in &kernel.stmts {
         if let StmtKind::Loop { counter, body, .. } = stmt.kind {
-            all[counter.index()] = Packing::of(kernel, counter, body);
+            all[counter.index()] = Some(Loop::of(kernel, counter, body));
         }
     }
     all
 }
 
-impl Packing {
-    /// Lanes that exchange values, or share memory of their workgroup, must stay where the others of it are.
-    fn of(kernel: &Kernel, counter: VarId, body: Body) -> Option<Packing> {
+impl Loop {
+    fn of(kernel: &Kernel, counter: VarId, body: Body) -> Loop {
         let (mut inside, mut mentioned, mut assigned) = (BTreeSet::from([counter]), BTreeSet::new(), BTreeSet::new());
+        // Lanes that exchange values, or share memory of their workgroup, must stay where the others of it are.
         let (mut ops, mut stays) = (0, false);
         for stmt in &kernel.stmts[body.range()] {
             match &stmt.kind {
@@ -61,7 +72,11 @@ impl Packing {
                     inside.extend(result);
                     stays |= is_group_memory(kernel, *buffer);
                 }
-                StmtKind::Subgroup { .. } | StmtKind::Barrier | StmtKind::GridSync => stays = true,
+                StmtKind::Subgroup { result, .. } => {
+                    inside.extend(result);
+                    stays = true;
+                }
+                StmtKind::Barrier | StmtKind::GridSync => stays = true,
                 StmtKind::If { .. }
                 | StmtKind::Break
                 | StmtKind::Continue
@@ -92,21 +107,33 @@ impl Packing {
                 pending.extend(kind.operands());
             }
         }
-        let outside = |vars: BTreeSet<VarId>| vars.difference(&inside).copied().collect();
-        (!stays).then(|| Packing { inward: outside(mentioned), outward: outside(assigned), ops })
-    }
-
-    /// Whether `count` lanes of a frame should move, which has done so many rounds of the loop.
-    pub fn pays(&self, count: usize, lanes: usize, rounds: usize) -> bool {
-        let columns = self.inward.len() + self.outward.len();
-        count <= lanes / 2 && lanes > FEW_LANES && rounds.saturating_mul(self.ops) >= COST * columns
+        let outside = |vars: BTreeSet<VarId>| vars.difference(&inside).copied().collect::<Vec<VarId>>();
+        let (inward, assigned) = (outside(mentioned), outside(assigned));
+        let compaction = (!stays).then(|| Compaction { inward, outward: assigned.clone(), ops });
+        Loop { assigned, compaction }
     }
 }
 
-impl Scratch {
-    /// Makes this the frame of the lanes of `whole` that are in the mask, `count` of them, at the start of a round. It gets room for
-    /// `room` lanes: whatever number is in a loop next time, a frame that was used does not allocate.
-    pub fn pack(&mut self, whole: &Scratch, mask: usize, count: usize, room: usize, packing: &Packing) {
+impl Compaction {
+    /// Whether `count` lanes of a frame should move, which has done so many iterations of the loop.
+    pub fn pays(&self, count: usize, lanes: usize, iterations: usize) -> bool {
+        let columns = self.inward.len() + self.outward.len();
+        count <= lanes / 2 && lanes > FEW_LANES && iterations.saturating_mul(self.ops) >= COST * columns
+    }
+}
+
+impl Frame {
+    /// Makes this the frame of the lanes of `whole` that are in the mask, `count` of them, at the start of an iteration. It gets room
+    /// for `room` lanes: whatever number is in a loop next time, a frame that was used does not allocate.
+    pub fn compact(
+        &mut self,
+        whole: &Frame,
+        mask: usize,
+        count: usize,
+        room: usize,
+        compaction: &Compaction,
+        faults: impl Faults,
+    ) {
         self.start(count, room, 0);
         self.picked.clear();
         self.picked.reserve_exact(room);
@@ -117,9 +144,13 @@ impl Scratch {
         let origin = |lane: &u32| whole.origin.get(*lane as usize).copied().unwrap_or(*lane);
         self.origin.extend(self.picked.iter().map(origin));
         for (_, column) in &whole.ids {
+            if faults.has(BulkFault::CompactIds) {
+                self.narrow.column_mut(*column).copy_from_slice(&whole.narrow.column(*column)[..count]);
+                continue;
+            }
             gather(&whole.narrow, *column, &self.picked, &mut self.narrow, *column);
         }
-        for var in &packing.inward {
+        for var in &compaction.inward {
             self.vars[var.index()] = whole.vars[var.index()];
             // A variable has the same columns in every frame.
             for value in self.vars[var.index()] {
@@ -133,11 +164,16 @@ impl Scratch {
     }
 
     /// The value of `whole` in the lanes of this frame.
-    pub fn pack_value(&mut self, whole: &Scratch, value: Val) -> Val {
+    pub fn compact_value(&mut self, whole: &Frame, value: Val, faults: impl Faults) -> Val {
         match value {
             Val::Splat(bits) => Val::Splat(bits),
             Val::Narrow(column) => {
                 let own = self.narrow.push();
+                if faults.has(BulkFault::CompactBounds) {
+                    let lanes = self.lanes;
+                    self.narrow.column_mut(own).copy_from_slice(&whole.narrow.column(column)[..lanes]);
+                    return Val::Narrow(own);
+                }
                 gather(&whole.narrow, column, &self.picked, &mut self.narrow, own);
                 Val::Narrow(own)
             }
@@ -150,8 +186,12 @@ impl Scratch {
     }
 
     /// Brings what the lanes of this frame have changed back to where they came from.
-    pub fn unpack(&self, whole: &mut Scratch, packing: &Packing) {
-        for var in &packing.outward {
+    pub fn expand(&mut self, whole: &mut Frame, compaction: &Compaction, faults: impl Faults) {
+        if faults.has(BulkFault::CompactLanes) {
+            self.picked.reverse();
+        }
+        let kept = usize::from(faults.has(BulkFault::CompactLost)).min(compaction.outward.len());
+        for var in &compaction.outward[kept..] {
             let components = self.components[var.index()];
             for n in 0..components.count {
                 let (new, old, own) = (self.vars[var.index()][n], whole.vars[var.index()][n], components.first + n);
@@ -167,12 +207,12 @@ impl Scratch {
                 };
             }
         }
-        if self.live_count < self.picked.len() {
-            whole.live_count -= self.picked.len() - self.live_count;
+        if self.live_count < self.lanes && !faults.has(BulkFault::CompactLive) {
             let live = whole.narrow.column_mut(whole.live);
             for (lane, bit) in self.picked.iter().zip(self.narrow.column(self.live)) {
                 live[*lane as usize] = *bit;
             }
+            whole.live_count = live.iter().sum::<u32>() as usize;
         }
     }
 }
