@@ -8,6 +8,7 @@ use crate::ir::{Body, DataType, Element, Expr, Literal, Name, Node, Parts, Progr
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
+use vyre_host_floats::with_default_state;
 use vyre_spec::ErrorCode;
 
 /// The value of a specialization constant; floats are the same if their bits are.
@@ -68,7 +69,8 @@ impl SpecValue {
         match self {
             SpecValue::U32(value) => f64::from(*value),
             SpecValue::I32(value) => f64::from(*value),
-            SpecValue::F32(value) => f64::from(*value),
+            // Under denormals-are-zero a conversion loses small values.
+            SpecValue::F32(value) => with_default_state(|| f64::from(*value)),
             SpecValue::Bool(value) => f64::from(u8::from(*value)),
             SpecValue::DType(data_type) => f64::from(data_type.tag()),
         }

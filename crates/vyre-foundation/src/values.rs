@@ -6,6 +6,7 @@
 use crate::ir::{DataType, FloatMode, Scalar, ValueType};
 use crate::text::{format_value, parse_value};
 use std::borrow::Cow;
+use vyre_host_floats::with_default_state;
 use vyre_scalar::Value;
 use vyre_scalar::memory::{byte_length, element_count, load, store};
 
@@ -69,10 +70,12 @@ pub fn decode(element: &DataType, bytes: &[u8]) -> Vec<String> {
     let Some((scalar, components)) = written_type(element) else { return Vec::new() };
     let count = element_count(element, bytes.len() as u64).unwrap_or(0).min(u64::from(u32::MAX)) as u32;
     let mut out = Vec::new();
-    for i in 0..count {
-        let value = load(element, FloatMode::Ieee, bytes, i);
-        out.extend(value.0[..components].iter().map(|bits| format_value(scalar, *bits)));
-    }
+    with_default_state(|| {
+        for i in 0..count {
+            let value = load(element, FloatMode::Ieee, bytes, i);
+            out.extend(value.0[..components].iter().map(|bits| format_value(scalar, *bits)));
+        }
+    });
     out
 }
 

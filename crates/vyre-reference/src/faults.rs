@@ -13,6 +13,7 @@ use vyre_foundation::ir::{
     AtomicOp, Axis, BinaryOp, Builtin, DataType, FloatMode, Program, Scalar, SubgroupOp, TernaryOp, UnaryOp,
 };
 use vyre_foundation::specialize;
+use vyre_host_floats::with_default_state;
 use vyre_scalar::Value;
 use vyre_spec::SubgroupShape;
 
@@ -109,11 +110,13 @@ impl Fault {
 
 /// Runs a program as [`crate::run`] does, with a fault. The schedule is always forward.
 pub fn run(fault: Fault, program: &Program, inputs: &[&[u8]], options: &Options) -> Result<Vec<Vec<u8>>, RunError> {
-    let values = options.specialization.iter().map(|(name, value)| (name.as_str(), value));
-    let program = specialize(program, values)?;
-    let mut prepared = Prepared::new(&program, inputs, options)?;
-    let storage = std::mem::take(&mut prepared.storage);
-    prepared.run(storage, &crate::Schedule::Forward, &mut options.fuel.clone(), &mut Faulty(fault))
+    with_default_state(|| {
+        let values = options.specialization.iter().map(|(name, value)| (name.as_str(), value));
+        let program = specialize(program, values)?;
+        let mut prepared = Prepared::new(&program, inputs, options)?;
+        let storage = std::mem::take(&mut prepared.storage);
+        prepared.run(storage, &crate::Schedule::Forward, &mut options.fuel.clone(), &mut Faulty(fault))
+    })
 }
 
 struct Faulty(Fault);

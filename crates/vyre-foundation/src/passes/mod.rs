@@ -38,6 +38,7 @@ mod number;
 use crate::ir::{Body, Expr, Name, Node, NodeId, Parts, Program, Walk};
 use crate::kernel::{ExprId, Kernel, Stmt, StmtKind, TypedExpr, VarId, for_each_stmt};
 use std::collections::HashSet;
+use vyre_host_floats::with_default_state;
 
 pub use bounds::{InBounds, in_bounds};
 
@@ -46,8 +47,8 @@ pub use bounds::{InBounds, in_bounds};
 pub struct Pass {
     /// What people call it: in `vyre check --passes`, in check files.
     pub name: &'static str,
-    /// The pass itself.
-    pub run: fn(&Program) -> Program,
+    /// The pass itself; [`Pass::apply`] calls it.
+    run: fn(&Program) -> Program,
 }
 
 /// Every pass, in the order in which they run.
@@ -73,7 +74,7 @@ impl Pass {
     /// Runs the pass; in debug builds also proves that a valid program stayed valid.
     #[must_use]
     pub fn apply(&self, program: &Program) -> Program {
-        let after = (self.run)(program);
+        let after = with_default_state(|| (self.run)(program));
         if cfg!(debug_assertions)
             && program.validated().is_ok()
             && let Err(report) = after.validated()

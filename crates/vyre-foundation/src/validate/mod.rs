@@ -44,6 +44,7 @@ use crate::determinism::{self, Determinism};
 use crate::diagnostic::{BufferPart, Diagnostic, Location, Poison, Report};
 use crate::ir::{Access, NodeId, Program};
 use crate::kernel::Kernel;
+use vyre_host_floats::with_default_state;
 use vyre_spec::ErrorCode;
 use vyre_spec::limits::{MAX_NESTING, portable};
 
@@ -96,7 +97,8 @@ fn check(program: &Program, poison: &Poison) -> Result<Kernel, Vec<Diagnostic>> 
     if let Some(mistake) = nested_too_deep(program) {
         return Err(vec![mistake]);
     }
-    let (mut kernel, mut mistakes) = resolve::resolve(program, poison);
+    // Whether a literal could be written in another type is found out by float arithmetic.
+    let (mut kernel, mut mistakes) = with_default_state(|| resolve::resolve(program, poison));
     uniformity::check(&mut kernel, &mut mistakes);
     if mistakes.is_empty() { Ok(kernel) } else { Err(mistakes) }
 }

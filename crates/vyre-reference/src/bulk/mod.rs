@@ -24,6 +24,7 @@ use vyre_foundation::ir::{Access, Builtin, NodeId, Program};
 use vyre_foundation::kernel::{BufferId, ExprKind, Kernel, Stmt, StmtKind};
 use vyre_foundation::launch::{Launch, plan};
 use vyre_foundation::{Report, specialize};
+use vyre_host_floats::with_default_state;
 use vyre_spec::ValueType;
 
 /// Lanes that a block has if workgroups are small: enough to share the cost of a statement, few enough for columns to stay in the
@@ -220,7 +221,8 @@ impl Bulk {
         check_state(self.program.validated().expect("checked when it was made").kernel(), launch.invocations())?;
         let mut trap = None;
         let mut left = fuel;
-        self.dispatch(launch, inputs, outputs, &mut left, &mut trap).map_err(|FuelExhausted| RunError::OutOfFuel { fuel })?;
+        with_default_state(|| self.dispatch(launch, inputs, outputs, &mut left, &mut trap))
+            .map_err(|FuelExhausted| RunError::OutOfFuel { fuel })?;
         match trap {
             Some((_, invocation, tag, place)) => Err(RunError::Trap { tag, invocation, place }),
             None => Ok(()),

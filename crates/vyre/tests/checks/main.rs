@@ -6,6 +6,7 @@
 mod checked;
 mod coverage;
 mod directive;
+mod float_states;
 mod layout;
 mod optimized;
 
@@ -38,6 +39,7 @@ fn main() {
         })
         .collect();
     trials.extend(layout::trials(&root.join("examples"), &files));
+    trials.extend(float_states::trials(&root, &files));
     trials.extend(coverage::trials(files));
     libtest_mimic::run(&args, trials).exit();
 }
