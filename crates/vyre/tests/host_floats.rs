@@ -79,7 +79,7 @@ fn subnormals_are_kept_by_every_evaluator() {
         assert!(!backends.is_empty());
         for registered in backends {
             let backend = vyre::backend::registry::acquire(registered.id).expect("it can be opened");
-            let outputs = backend.dispatch(&program, &[a.clone()], &DispatchConfig::default()).expect("it runs");
+            let outputs = backend.dispatch(&program, std::slice::from_ref(&a), &DispatchConfig::default()).expect("it runs");
             assert_eq!(outputs, vec![expected.clone()], "{}", registered.id);
         }
     });
