@@ -18,6 +18,7 @@ use vyre_foundation::Report;
 use vyre_foundation::ir::{Access, NodeId, Program};
 use vyre_foundation::kernel::{BufferId, Kernel, StmtKind};
 use vyre_foundation::launch::plan;
+use vyre_spec::SubgroupOp;
 
 /// Lengths and geometry, as the kernel sees them.
 pub(crate) struct Shape {
@@ -288,7 +289,7 @@ impl<'a, 'k, O: Observer> Dispatch<'a, 'k, O> {
                 (Status::AtSubgroup(_), Some(StmtKind::Subgroup { result, op, ty, operands })) => {
                     operation = Some((*result, *op, *ty));
                     self.observer.turn(slot, number);
-                    let mut values = [0; 2];
+                    let mut values = [0; SubgroupOp::MAX_OPERANDS];
                     for (value, operand) in values.iter_mut().zip(operands) {
                         *value = lane.eval(kernel, shape, &memory, self.observer, *operand).scalar();
                     }

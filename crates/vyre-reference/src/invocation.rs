@@ -5,7 +5,7 @@ use crate::observe::{self, Access, AccessKind, AtomicAccess, Observer};
 use vyre_foundation::ir::{Axis, Builtin, NodeId};
 use vyre_foundation::kernel::{BufferId, ExprId, ExprKind, Kernel, Stmt, StmtKind, VarId};
 use vyre_scalar::Value;
-use vyre_spec::ValueType;
+use vyre_spec::{AtomicOp, ValueType};
 
 /// Statements that are being executed, and the next one.
 struct Frame<'k> {
@@ -121,7 +121,7 @@ impl<'k> Invocation<'k> {
             }
             StmtKind::Atomic { result, op, buffer, index, operands } => {
                 let index = eval.scalar(*index) as u32;
-                let mut values = [0; 2];
+                let mut values = [0; AtomicOp::MAX_OPERANDS];
                 for (value, operand) in values.iter_mut().zip(operands) {
                     *value = eval.scalar(*operand);
                 }

@@ -24,7 +24,7 @@ use crate::ir::{BinaryOp, Child, Expr, FloatMode, Literal, Name, Node, Parts, Pr
 use crate::kernel::{ExprKind, TypedExpr};
 use std::collections::HashSet;
 use vyre_scalar::canonicalize;
-use vyre_spec::{Operand, TypeSet};
+use vyre_spec::{Law, Operand, TypeSet};
 
 /// The pass.
 pub(super) fn fold(program: &Program) -> Program {
@@ -174,7 +174,7 @@ fn simplify(expr: Expr, typed: &TypedExpr, mode: FloatMode) -> Expr {
             if let Some(folded) = bits(&operand, mode).and_then(|a| literal(vyre_scalar::unary(op, *ty, mode, a))) {
                 return folded;
             }
-            match (is_involution(op), operand.into_inner()) {
+            match (op.info().law == Law::Involution, operand.into_inner()) {
                 (true, Expr::Unary { op: inner, operand }) if inner == op => operand.into_inner(),
                 (_, operand) => Expr::Unary { op, operand: operand.into() },
             }
@@ -239,11 +239,6 @@ fn select(operands: [Child; 3], constants: [Option<u64>; 3]) -> Expr {
         [None, Some(0), Some(1)] if is_bool => Expr::Unary { op: UnaryOp::Not, operand: cond },
         [None, ..] => Expr::Ternary { op: TernaryOp::Select, operands: [cond, yes, no] },
     }
-}
-
-/// Whether the op applied twice gives back what it was given: exact for every value, NaN and zeros included.
-fn is_involution(op: UnaryOp) -> bool {
-    matches!(op, UnaryOp::Neg | UnaryOp::Not | UnaryOp::ReverseBits)
 }
 
 /// A constant that decides.
@@ -571,20 +566,6 @@ mod tests {
         ] {
             assert!(shape_exists(op, ty, mode, when), "{op} on {ty}, {when:?}");
             assert!(!holds(op, ty, mode, when, gives), "{op} on {ty} in {mode}, {when:?}: the values tried are too few");
-        }
-    }
-
-    #[test]
-    fn what_is_taken_twice_gives_itself() {
-        for op in UnaryOp::ALL.iter().filter(|op| is_involution(**op)) {
-            for ty in op.info().over.iter() {
-                for mode in FloatMode::ALL {
-                    for x in values(ty, mode) {
-                        let once = vyre_scalar::unary(*op, ty, mode, x);
-                        assert_eq!(vyre_scalar::unary(*op, ty, mode, once), x, "{op} on {ty} {x:#x} in {mode}");
-                    }
-                }
-            }
         }
     }
 

@@ -21,7 +21,7 @@ use vyre_foundation::ir::{AtomicOp, Axis, Builtin, NodeId};
 use vyre_foundation::kernel::{BufferId, ExprId, ExprKind, Kernel, Stmt, StmtKind, VarId};
 use vyre_foundation::launch::Launch;
 use vyre_scalar::{Value, memory};
-use vyre_spec::{BinaryOp, Scalar, ValueType};
+use vyre_spec::{BinaryOp, Scalar, SubgroupOp, ValueType};
 
 /// Up to four components; scalars use the first.
 type Vals = [Val; 4];
@@ -220,14 +220,14 @@ impl Block<'_> {
             }
             StmtKind::Atomic { result, op, buffer, index, operands } => {
                 let index = self.val(*index);
-                let mut values = [Val::Splat(0); 2];
+                let mut values = [Val::Splat(0); AtomicOp::MAX_OPERANDS];
                 for (value, operand) in values.iter_mut().zip(operands) {
                     *value = self.val(*operand);
                 }
                 self.atomic(*result, *op, *buffer, index, values, operands.len(), mask);
             }
             StmtKind::Subgroup { result, op, ty, operands } => {
-                let mut values = [Val::Splat(0); 2];
+                let mut values = [Val::Splat(0); SubgroupOp::MAX_OPERANDS];
                 for (value, operand) in values.iter_mut().zip(operands) {
                     *value = self.val(*operand);
                 }
@@ -866,7 +866,7 @@ impl Block<'_> {
         op: AtomicOp,
         buffer: BufferId,
         index: Val,
-        operands: [Val; 2],
+        operands: [Val; AtomicOp::MAX_OPERANDS],
         count: usize,
         mask: Mask,
     ) {
@@ -902,7 +902,7 @@ impl Block<'_> {
         }
     }
 
-    fn exchange(&mut self, var: VarId, op: vyre_spec::SubgroupOp, ty: Scalar, operands: [Val; 2], mask: Mask) {
+    fn exchange(&mut self, var: VarId, op: SubgroupOp, ty: Scalar, operands: [Val; SubgroupOp::MAX_OPERANDS], mask: Mask) {
         let size = self.subgroup_size() as usize;
         let lanes = self.lanes;
         let result = op.info().result_type(ty).expect("subgroup ops have results");
