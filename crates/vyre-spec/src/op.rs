@@ -653,8 +653,12 @@ impl Builtin {
     #[must_use]
     pub const fn is_uniform(self) -> bool {
         match self {
-            Builtin::Workgroup(_) | Builtin::InvocationCount(_) | Builtin::WorkgroupCount(_) | Builtin::LocalCount(_) => true,
-            Builtin::Invocation(_) | Builtin::Local(_) | Builtin::SubgroupLane | Builtin::SubgroupSize => false,
+            Builtin::Workgroup(_)
+            | Builtin::InvocationCount(_)
+            | Builtin::WorkgroupCount(_)
+            | Builtin::LocalCount(_)
+            | Builtin::SubgroupSize => true,
+            Builtin::Invocation(_) | Builtin::Local(_) | Builtin::SubgroupLane => false,
         }
     }
 }
