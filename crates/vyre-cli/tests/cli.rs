@@ -76,6 +76,8 @@ impl Drop for Folder {
 }
 
 const XOR: &str = "examples/xor.vyre";
+/// Its input is of i8.
+const NARROW: &str = "checks/run/memory/load.i8.vyre";
 
 /// Every `$ cargo run --release -- …` in the README gives what stands below it.
 #[test]
@@ -130,6 +132,7 @@ fn a_program_can_come_from_standard_input() {
 #[test]
 fn mistakes_in_inputs_name_the_buffer_and_what_was_expected() {
     fails(&["run", XOR, "--in", "a=1"], 1, "the input `b` is missing");
+    fails(&["run", NARROW, "--in", "x=1,200"], 1, "`200` does not fit i8");
     fails(&["run", XOR, "--in", "a=1"], 1, "--in b=@FILE");
     fails(&["run", XOR, "--in", "a=1,,2", "--in", "b=1"], 1, "a value is missing in `1,,2`");
     fails(&["run", XOR, "--in", "a=1", "--in", "b=1", "--in", "c=1"], 1, "no input `c`");

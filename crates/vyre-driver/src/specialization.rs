@@ -6,7 +6,7 @@
 use crate::backend::BackendError;
 use std::collections::{BTreeMap, HashMap};
 use vyre_foundation::Report;
-use vyre_foundation::ir::{F32Bits, Program};
+use vyre_foundation::ir::Program;
 use vyre_foundation::specialize;
 
 pub use vyre_foundation::specialize::SpecValue;
@@ -24,12 +24,8 @@ impl SpecMap {
         Self::default()
     }
 
-    /// Adds or replaces a value. Every NaN is the one NaN, as in programs.
+    /// Adds or replaces a value.
     pub fn insert(&mut self, name: impl Into<String>, value: SpecValue) {
-        let value = match value {
-            SpecValue::F32(value) => SpecValue::F32(F32Bits::from(value).value()),
-            other @ (SpecValue::U32(_) | SpecValue::I32(_) | SpecValue::Bool(_) | SpecValue::DType(_)) => other,
-        };
         self.entries.insert(name.into(), value);
     }
 

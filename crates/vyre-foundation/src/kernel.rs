@@ -370,7 +370,8 @@ impl Body {
 }
 
 /// Most operands that an atomic or subgroup operation takes beside buffer and index.
-pub const MAX_OPERANDS: usize = 2;
+pub const MAX_OPERANDS: usize =
+    if AtomicOp::MAX_OPERANDS > SubgroupOp::MAX_OPERANDS { AtomicOp::MAX_OPERANDS } else { SubgroupOp::MAX_OPERANDS };
 
 /// What a statement is.
 #[derive(Clone, Copy, Debug)]

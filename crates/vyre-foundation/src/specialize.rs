@@ -4,20 +4,21 @@
 //! program and is validated like one.
 
 use crate::diagnostic::{Diagnostic, Location, Report};
-use crate::ir::{Body, DataType, Element, Expr, Literal, Name, Node, Parts, Program, Scalar, Size};
+use crate::ir::{Body, DataType, Element, Expr, F32Bits, Literal, Name, Node, Parts, Program, Scalar, Size};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
+use vyre_host_floats::with_default_state;
 use vyre_spec::ErrorCode;
 
-/// The value of a specialization constant; floats are the same if their bits are.
+/// The value of a specialization constant; floats are the same if their bits are, and every NaN is the one NaN, as in programs.
 #[derive(Clone, Debug)]
 pub enum SpecValue {
     /// A `u32`; the only kind that sizes and counts take.
     U32(u32),
     /// An `i32`.
     I32(i32),
-    /// An `f32`, told apart by its bits.
+    /// An `f32`, told apart by its bits; which NaN it is does not count.
     F32(f32),
     /// A `bool`.
     Bool(bool),
@@ -30,7 +31,7 @@ impl PartialEq for SpecValue {
         match (self, other) {
             (SpecValue::U32(a), SpecValue::U32(b)) => a == b,
             (SpecValue::I32(a), SpecValue::I32(b)) => a == b,
-            (SpecValue::F32(a), SpecValue::F32(b)) => a.to_bits() == b.to_bits(),
+            (SpecValue::F32(a), SpecValue::F32(b)) => F32Bits::from(*a) == F32Bits::from(*b),
             (SpecValue::Bool(a), SpecValue::Bool(b)) => a == b,
             (SpecValue::DType(a), SpecValue::DType(b)) => a == b,
             (
@@ -68,7 +69,8 @@ impl SpecValue {
         match self {
             SpecValue::U32(value) => f64::from(*value),
             SpecValue::I32(value) => f64::from(*value),
-            SpecValue::F32(value) => f64::from(*value),
+            // Under denormals-are-zero a conversion loses small values.
+            SpecValue::F32(value) => with_default_state(|| f64::from(F32Bits::from(*value).value())),
             SpecValue::Bool(value) => f64::from(u8::from(*value)),
             SpecValue::DType(data_type) => f64::from(data_type.tag()),
         }
@@ -80,7 +82,7 @@ impl SpecValue {
         let (kind, bits, parameters) = match self {
             SpecValue::U32(value) => (0, *value, 0),
             SpecValue::I32(value) => (1, *value as u32, 0),
-            SpecValue::F32(value) => (2, value.to_bits(), 0),
+            SpecValue::F32(value) => (2, F32Bits::from(*value).bits(), 0),
             SpecValue::Bool(value) => (3, u32::from(*value), 0),
             SpecValue::DType(data_type) => {
                 let plain = DataType::plain_from_tag(data_type.tag()).is_some();
@@ -286,6 +288,58 @@ mod tests {
             assert!(text.contains(&format!("out[{n}] = u32(1.0)")), "{text}");
         }
         assert!(first == with(1, -0.0) && !is_same(&first, &with(1, -0.0)), "only the latest are remembered");
+    }
+
+    /// Kind in the low byte, bits in the next four; so values of different kinds differ also where their bits do not.
+    #[test]
+    fn hashes_tell_kinds_and_values_apart() {
+        let table = [
+            (SpecValue::U32(7), 7, 0),
+            (SpecValue::I32(7), 7, 1),
+            (SpecValue::F32(f32::from_bits(7)), 7, 2),
+            (SpecValue::U32(1), 1, 0),
+            (SpecValue::I32(1), 1, 1),
+            (SpecValue::Bool(true), 1, 3),
+            (SpecValue::U32(u32::MAX), u32::MAX, 0),
+            (SpecValue::I32(-1), u32::MAX, 1),
+            (SpecValue::F32(1.0), 0x3F80_0000, 2),
+            (SpecValue::F32(-0.0), 0x8000_0000, 2),
+            (SpecValue::F32(0.0), 0, 2),
+            (SpecValue::DType(DataType::U32), DataType::U32.tag(), 4),
+        ];
+        for (one, bits, kind) in &table {
+            assert_eq!(one.cache_hash(), u64::from(*bits) << 8 | kind, "{one:?}");
+            for (other, ..) in &table {
+                assert_eq!(one == other, one.cache_hash() == other.cache_hash(), "{one:?} and {other:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_nan_is_one_value_in_whatever_way_it_is_looked_at() {
+        let text = "program p {\n  workgroup 1\n  const f: f32 = 1.0\n  buffer out: output f32[1] @0\n\n  out[0] = f\n}\n";
+        let program = crate::text::parse("p", text).unwrap_or_else(|report| panic!("{report}"));
+        let nan = |bits: u32| SpecValue::F32(f32::from_bits(bits));
+        let with = |value: &SpecValue| specialize(&program, [("f", value)]).unwrap_or_else(|report| panic!("{report}"));
+        let defaulting = |default: &SpecValue| {
+            let mut parts = program.parts().clone();
+            parts.consts[0].default = default.clone();
+            Program::from_parts(parts)
+        };
+        let one = nan(0x7FC0_0000);
+        for bits in [0x7FC0_0001, 0xFFC0_0000, 0x7F80_0001, 0xFFFF_FFFF] {
+            let other = nan(bits);
+            assert_eq!(one, other, "{bits:#x}");
+            assert_eq!(one.cache_hash(), other.cache_hash(), "{bits:#x}");
+            assert_eq!(one.literal(), other.literal(), "{bits:#x}");
+            assert_eq!(one.to_string(), other.to_string(), "{bits:#x}");
+            assert_eq!(one.as_pipeline_f64().to_bits(), other.as_pipeline_f64().to_bits(), "{bits:#x}");
+            assert_eq!(with(&one), with(&other), "{bits:#x}");
+            let (a, b) = (defaulting(&one), defaulting(&other));
+            assert!(a == b && a.fingerprint() == b.fingerprint(), "{bits:#x}");
+        }
+        let infinity = nan(0x7F80_0000);
+        assert!(one != infinity && one.cache_hash() != infinity.cache_hash());
     }
 
     #[test]

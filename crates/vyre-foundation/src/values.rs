@@ -6,6 +6,7 @@
 use crate::ir::{DataType, FloatMode, Scalar, ValueType};
 use crate::text::{format_value, parse_value};
 use std::borrow::Cow;
+use vyre_host_floats::with_default_state;
 use vyre_scalar::Value;
 use vyre_scalar::memory::{byte_length, element_count, load, store};
 
@@ -69,10 +70,12 @@ pub fn decode(element: &DataType, bytes: &[u8]) -> Vec<String> {
     let Some((scalar, components)) = written_type(element) else { return Vec::new() };
     let count = element_count(element, bytes.len() as u64).unwrap_or(0).min(u64::from(u32::MAX)) as u32;
     let mut out = Vec::new();
-    for i in 0..count {
-        let value = load(element, FloatMode::Ieee, bytes, i);
-        out.extend(value.0[..components].iter().map(|bits| format_value(scalar, *bits)));
-    }
+    with_default_state(|| {
+        for i in 0..count {
+            let value = load(element, FloatMode::Ieee, bytes, i);
+            out.extend(value.0[..components].iter().map(|bits| format_value(scalar, *bits)));
+        }
+    });
     out
 }
 
@@ -134,6 +137,37 @@ mod tests {
         for list in [",", "1,,2", ",1", "1,,", "1 2", "-1", "1.5", "4294967296", "#123456789", "1;-1", "1..x"] {
             assert!(words(list).is_err(), "{list}");
         }
+    }
+
+    /// Stores wrap; what people write must be a value of the element.
+    #[test]
+    fn integers_that_an_element_does_not_have_are_refused() {
+        let types = [
+            (DataType::U8, 0, 255),
+            (DataType::I8, -128, 127),
+            (DataType::U16, 0, 65_535),
+            (DataType::I16, -32_768, 32_767),
+            (DataType::I4, -8, 7),
+            (DataType::U32, 0, 0xFFFF_FFFF),
+            (DataType::I32, -0x8000_0000, 0x7FFF_FFFF),
+        ];
+        for (element, least, most) in types {
+            let read = |value: i64| encode(&element, &value.to_string()).map(|bytes| decode(&element, &bytes)[0].clone());
+            for value in [least, most, 0, 1] {
+                assert_eq!(read(value), Ok(value.to_string()), "{element}");
+            }
+            // Beyond the ends, and what would wrap to a small value.
+            for value in [least - 1, most + 1, most + 2, 2 * most + 2, least - most] {
+                let refused = read(value);
+                assert!(
+                    refused.as_ref().is_err_and(|message| message.contains(&value.to_string())),
+                    "{element}: {value} gives {refused:?}"
+                );
+            }
+        }
+        assert_eq!(encode(&DataType::I8, "200"), Err("`200` does not fit i8".into()));
+        assert!(encode(&DataType::I8, "1, 2, 200;3").is_err() && encode(&DataType::I8, "120..130").is_err());
+        assert_eq!(encode(&DataType::I8, "#c8"), Ok(vec![200]), "bits are taken as they are");
     }
 
     /// A few characters cannot ask for all memory, also not again and again.

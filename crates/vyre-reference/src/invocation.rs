@@ -4,7 +4,7 @@ use crate::dispatch::{Memory, Shape};
 use crate::faults::hooks::Faults;
 use crate::observe::{Access, AtomicAccess, Observer};
 use vyre_foundation::ir::{Axis, Builtin, NodeId};
-use vyre_foundation::kernel::{AccessId, Body, BufferId, ExprId, ExprKind, Kernel, StmtId, StmtKind, VarId};
+use vyre_foundation::kernel::{AccessId, Body, BufferId, ExprId, ExprKind, Kernel, MAX_OPERANDS, StmtId, StmtKind, VarId};
 use vyre_scalar::{Value, memory};
 use vyre_spec::ValueType;
 
@@ -149,7 +149,7 @@ impl Invocation {
             }
             StmtKind::Atomic { access, result, op, buffer, index, operands } => {
                 let index = self.scalar(*index, world) as u32;
-                let values: [u64; 2] = self.operands(operands, world);
+                let values: [u64; MAX_OPERANDS] = self.operands(operands, world);
                 let access = Access { id: *access, buffer: *buffer, element: index };
                 let mut old = 0;
                 if index < world.length(*buffer) {

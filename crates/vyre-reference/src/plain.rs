@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use vyre_foundation::ir::{Program, SpecValue};
 use vyre_foundation::launch::LaunchConfig;
 use vyre_foundation::specialize;
+use vyre_host_floats::with_default_state;
 
 /// What a caller can say about a run beside program and inputs.
 #[derive(Clone, Debug)]
@@ -32,9 +33,11 @@ impl Default for Options {
 
 /// Runs a program. Inputs and outputs are in the order of the program's interface, which is that of binding numbers.
 pub fn run(program: &Program, inputs: &[&[u8]], options: &Options) -> Result<Vec<Vec<u8>>, RunError> {
-    let values = options.specialization.iter().map(|(name, value)| (name.as_str(), value));
-    let program = specialize(program, values)?;
-    let mut prepared = Prepared::new(&program, inputs, options)?;
-    let storage = std::mem::take(&mut prepared.storage);
-    prepared.run(storage, &options.schedule, &mut options.fuel.clone(), &mut Unobserved, &Faultless)
+    with_default_state(|| {
+        let values = options.specialization.iter().map(|(name, value)| (name.as_str(), value));
+        let program = specialize(program, values)?;
+        let mut prepared = Prepared::new(&program, inputs, options)?;
+        let storage = std::mem::take(&mut prepared.storage);
+        prepared.run(storage, &options.schedule, &mut options.fuel.clone(), &mut Unobserved, &Faultless)
+    })
 }

@@ -4,7 +4,7 @@ use vyre_scalar::{identity, reduce};
 use vyre_spec::{FloatMode, Scalar, ShuffleFrom, SubgroupOp, SubgroupShape, Vote};
 
 /// The operands of one lane; `None` if it is retired.
-pub(crate) type Lane = Option<[u64; 2]>;
+pub(crate) type Lane = Option<[u64; SubgroupOp::MAX_OPERANDS]>;
 
 /// The result for lane `own`, which is not retired.
 pub(crate) fn result(op: SubgroupOp, ty: Scalar, mode: FloatMode, lanes: &[Lane], own: usize) -> u64 {

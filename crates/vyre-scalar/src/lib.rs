@@ -55,6 +55,8 @@ pub use reduce::{identity, reduce};
 pub use value::Value;
 
 #[cfg(test)]
+mod laws;
+#[cfg(test)]
 mod random;
 #[cfg(test)]
 mod samples;

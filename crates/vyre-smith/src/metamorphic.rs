@@ -13,6 +13,7 @@ use vyre_foundation::ir::{
     Axis, BinaryOp, Body, Builtin, Expr, Item, Literal, Name, Node, NodeId, Program, Scalar, TernaryOp, UnaryOp, ValueType,
 };
 use vyre_foundation::specialize;
+use vyre_spec::Law;
 use vyre_worker::{Case, Failure, Outputs, Subject};
 
 macro_rules! rewrites {
@@ -115,7 +116,9 @@ fn otherwise(kind: Kind, expr: &Expr, ty: ValueType, program: &Program) -> Optio
         | Expr::Extract { .. } => None,
     };
     match kind {
-        Kind::Commute => binary().filter(|(op, ..)| commutes(*op)).map(|(op, left, right)| Expr::binary(op, right, left)),
+        Kind::Commute => {
+            binary().filter(|(op, ..)| op.info().law == Law::Commutes).map(|(op, left, right)| Expr::binary(op, right, left))
+        }
         Kind::Mirror => binary().and_then(|(op, left, right)| Some(Expr::binary(mirrored(op)?, right, left))),
         Kind::Difference => {
             binary().filter(|(op, ..)| *op == BinaryOp::Sub).map(|(_, left, right)| Expr::add(left, Expr::neg(right)))
@@ -209,11 +212,6 @@ fn otherwise_statement(kind: Kind, node: &Node, fresh: &dyn Fn(&str) -> Name) ->
 fn leaves(body: &Body) -> bool {
     let inside = |node: &Node| !matches!(node, Node::Loop { .. }) && node.bodies().any(leaves);
     body.iter().any(|node| matches!(node, Node::Break | Node::Continue) || inside(node))
-}
-
-fn commutes(op: BinaryOp) -> bool {
-    use BinaryOp::{AbsDiff, Add, And, BitAnd, BitOr, BitXor, Eq, Max, Min, Mul, Mulhi, Ne, Or, SatAdd};
-    matches!(op, Add | Mul | Mulhi | AbsDiff | Min | Max | BitAnd | BitOr | BitXor | SatAdd | And | Or | Eq | Ne)
 }
 
 fn mirrored(op: BinaryOp) -> Option<BinaryOp> {

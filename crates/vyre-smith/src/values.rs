@@ -2,6 +2,7 @@
 
 use crate::dna::Dna;
 use vyre_foundation::ir::{DataType, Literal, Scalar};
+use vyre_host_floats::with_default_state;
 use vyre_spec::Storage;
 
 const INT32: [u32; 22] = [
@@ -118,14 +119,14 @@ pub(crate) fn scalar(dna: &mut Dna<'_>, ty: Scalar) -> u64 {
         },
         Scalar::F32 => match dna.below(8) {
             0..=3 => u64::from(dna.pick(&F32)),
-            4 | 5 => u64::from((dna.below(64) as f32 / 4.0 - 4.0).to_bits()),
+            4 | 5 => with_default_state(|| u64::from((dna.below(64) as f32 / 4.0 - 4.0).to_bits())),
             // A moderate exponent, so that sums and products round instead of overflowing.
             6 => dna.bits() & 0x807F_FFFF | u64::from(0x3C00_0000 + (dna.below(16) << 23)),
             _ => dna.bits() & 0xFFFF_FFFF,
         },
         Scalar::F64 => match dna.below(8) {
             0..=3 => dna.pick(&F64),
-            4 | 5 => (f64::from(dna.below(64)) / 4.0 - 4.0).to_bits(),
+            4 | 5 => with_default_state(|| (f64::from(dna.below(64)) / 4.0 - 4.0).to_bits()),
             6 => dna.bits() & 0x800F_FFFF_FFFF_FFFF | (0x3FC0_0000_0000_0000 + (u64::from(dna.below(16)) << 52)),
             _ => dna.bits(),
         },
@@ -194,4 +195,29 @@ fn noise(dna: &mut Dna<'_>, size: usize) -> Vec<u8> {
             if state >> 62 == 0 { special[(state >> 33) as usize % special.len()] } else { (state >> 40) as u8 }
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::generate::dna;
+    use vyre_host_floats::hostile;
+
+    #[test]
+    fn the_same_values_are_drawn_under_every_float_state() {
+        for ty in Scalar::ALL {
+            let drawn = || {
+                let draw = |number| {
+                    let dna = dna(1, number);
+                    let mut dna = Dna::new(&dna);
+                    [0; 20].map(|_| scalar(&mut dna, ty))
+                };
+                (0..200).map(draw).collect::<Vec<_>>()
+            };
+            let expected = drawn();
+            for state in hostile::states() {
+                assert!(hostile::under(state, drawn) == expected, "{ty} under {state}");
+            }
+        }
+    }
 }

@@ -14,7 +14,7 @@ pub mod scalar;
 pub use data_type::{DataType, Storage, TypeId};
 pub use error_code::ErrorCode;
 pub use op::{
-    AtomicOp, Axis, BinaryOp, Builtin, Effect, OpFamily, OpId, OpInfo, Operand, Precedence, ReduceOp, ResultRule, ShuffleFrom,
-    Spelling, SubgroupOp, SubgroupShape, TernaryOp, UnaryOp, Vote,
+    AtomicClass, AtomicOp, Axis, BinaryOp, Builtin, Effect, Law, OpFamily, OpId, OpInfo, Operand, Precedence, ReduceOp,
+    ResultRule, ShuffleFrom, Spelling, SubgroupOp, SubgroupShape, TernaryOp, UnaryOp, Vote,
 };
 pub use scalar::{FloatMode, Scalar, TypeSet, ValueType};

@@ -1,8 +1,9 @@
 //! The op tables: one row per op, from which everything that must know the ops is derived.
 //!
-//! A row gives the mnemonic, the wire tag, how the text form spells it, the operand and result types and what it means. An op has
-//! one type variable `T`, ranging over the row's [`TypeSet`]; operands and result are `T` or a fixed type. What an op *does* is in
-//! `vyre-scalar` (pure ops), or in the interpreter (atomics and subgroup ops, which involve more than one invocation).
+//! A row gives the mnemonic, the wire tag, how the text form spells it, the operand and result types, what it does beside giving a
+//! value, what law it keeps, and what it means. An op has one type variable `T`, ranging over the row's [`TypeSet`]; operands and
+//! result are `T` or a fixed type. What an op *does* is in `vyre-scalar` (pure ops), or in the interpreter (atomics and subgroup ops,
+//! which involve more than one invocation).
 //!
 //! To add an op: add its row here, then follow the compiler: every `match` over these enums is exhaustive.
 
@@ -42,6 +43,92 @@ pub enum Effect {
     AtomicWrite,
     /// Exchanges values with the other invocations of the subgroup, so it stays where all of them reach it.
     Convergent,
+}
+
+/// What holds for an op whatever its operands are, on every type and in both float modes: what may be done to it without asking
+/// for its meaning.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Law {
+    /// None of these.
+    None,
+    /// The first two operands may be swapped.
+    Commutes,
+    /// Applied to its own result it gives the operand back.
+    Involution,
+    /// It may change places with other atomics of this class on the same element, as long as nobody reads a result; see the class.
+    Reorders(AtomicClass),
+}
+
+/// Atomics that leave the same value in memory in whatever order they come. Two of different classes do not; nor do two of one class,
+/// to those who read the results, except for loads.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum AtomicClass {
+    /// Change nothing, so they give the same in every order.
+    Load,
+    /// Add and subtract.
+    Sum,
+    /// Keep the smallest.
+    Min,
+    /// Keep the largest.
+    Max,
+    /// Keep the bits set in all.
+    And,
+    /// Keep the bits set in some.
+    Or,
+    /// Flip bits.
+    Xor,
+    /// Replace the value; in every order only if all of them write the same one.
+    Store,
+}
+
+impl AtomicClass {
+    /// Every class.
+    pub const ALL: [AtomicClass; 8] = {
+        use AtomicClass::*;
+        [Load, Sum, Min, Max, And, Or, Xor, Store]
+    };
+
+    /// Whether ops of the class change memory, and come in any order whatever their operands are.
+    #[must_use]
+    pub const fn accumulates(self) -> bool {
+        match self {
+            AtomicClass::Sum | AtomicClass::Min | AtomicClass::Max | AtomicClass::And | AtomicClass::Or | AtomicClass::Xor => {
+                true
+            }
+            AtomicClass::Load | AtomicClass::Store => false,
+        }
+    }
+
+    /// Whether ops of the class come in any order only if they have equal operands.
+    #[must_use]
+    pub const fn only_if_equal(self) -> bool {
+        match self {
+            AtomicClass::Store => true,
+            AtomicClass::Load
+            | AtomicClass::Sum
+            | AtomicClass::Min
+            | AtomicClass::Max
+            | AtomicClass::And
+            | AtomicClass::Or
+            | AtomicClass::Xor => false,
+        }
+    }
+
+    /// The ops of the class, in the order of the table.
+    pub fn ops(self) -> impl Iterator<Item = AtomicOp> {
+        AtomicOp::ALL.iter().copied().filter(move |op| op.class() == Some(self))
+    }
+}
+
+impl AtomicOp {
+    /// The atomics that it may change places with if nobody reads the results; `None` if there are none.
+    #[must_use]
+    pub const fn class(self) -> Option<AtomicClass> {
+        match self.info().law {
+            Law::Reorders(class) => Some(class),
+            Law::None | Law::Commutes | Law::Involution => None,
+        }
+    }
 }
 
 /// How the text form writes an op.
@@ -95,6 +182,8 @@ pub struct OpInfo {
     pub result: ResultRule,
     /// What it does beside giving the result.
     pub effect: Effect,
+    /// What holds for it whatever the operands are.
+    pub law: Law,
     /// The meaning, in a few words; `docs/semantics.md` has the full table.
     pub doc: &'static str,
 }
@@ -135,7 +224,7 @@ macro_rules! op_table {
         $d:tt $list:ident:
         $(#[$meta:meta])*
         $family:ident {
-            $( $variant:ident = $tag:literal $mnemonic:ident $spelling:expr, $over:ident ($($operand:ident),*) $result:ident $effect:ident, $doc:literal; )*
+            $( $variant:ident = $tag:literal $mnemonic:ident $spelling:expr, $over:ident ($($operand:ident),*) $result:ident $effect:ident $law:expr, $doc:literal; )*
         }
     ) => {
         $(#[$meta])*
@@ -146,6 +235,17 @@ macro_rules! op_table {
         impl $family {
             /// Every op of the family, in the order of the table.
             pub const ALL: &'static [$family] = &[$( $family::$variant ),*];
+
+            /// The most operands that an op of the family has.
+            pub const MAX_OPERANDS: usize = {
+                let (mut most, mut n) = (0, 0);
+                while n < $family::ALL.len() {
+                    let count = $family::ALL[n].info().operands.len();
+                    most = if count > most { count } else { most };
+                    n += 1;
+                }
+                most
+            };
 
             /// The op's row.
             #[must_use]
@@ -159,6 +259,7 @@ macro_rules! op_table {
                         operands: &[$($operand),*],
                         result: $result,
                         effect: Effect::$effect,
+                        law: $law,
                         doc: $doc,
                     } }, )*
                 }
@@ -206,33 +307,33 @@ op_table! {
     $ unary_ops:
     /// Ops with one operand.
     UnaryOp {
-        Neg         = 0x01 neg          Spelling::Prefix("-"), NUMBER (T) TO_T Pure, "the negative; MIN stays MIN, unsigned wraps";
-        Not         = 0x02 not          Spelling::Prefix("!"), LOGICAL (T) TO_T Pure, "every bit flipped, or logical not";
-        Abs         = 0x03 abs          CALL, NUMBER (T) TO_T Pure, "the magnitude; MIN stays MIN";
-        Popcount    = 0x04 popcount     CALL, INT (T) TO_U32 Pure, "how many bits are one";
-        Clz         = 0x05 clz          CALL, INT (T) TO_U32 Pure, "zero bits above the highest one; the width for 0";
-        Ctz         = 0x06 ctz          CALL, INT (T) TO_U32 Pure, "zero bits below the lowest one; the width for 0";
-        ReverseBits = 0x07 reverse_bits CALL, INT (T) TO_T Pure, "the bits in the opposite order";
-        Sign        = 0x08 sign         CALL, FLOAT (T) TO_T Pure, "-1 or 1; a zero is itself, NaN is NaN";
-        Sqrt        = 0x09 sqrt         CALL, FLOAT (T) TO_T Pure, "the square root, correctly rounded";
-        Floor       = 0x0A floor        CALL, FLOAT (T) TO_T Pure, "the largest integer not above";
-        Ceil        = 0x0B ceil         CALL, FLOAT (T) TO_T Pure, "the smallest integer not below";
-        Trunc       = 0x0C trunc        CALL, FLOAT (T) TO_T Pure, "the integer part, towards zero";
-        Round       = 0x0D round        CALL, FLOAT (T) TO_T Pure, "the nearest integer, ties to even";
-        Fract       = 0x0E fract        CALL, FLOAT (T) TO_T Pure, "x - floor(x), rounded; in [0, 1]";
-        IsNan       = 0x0F is_nan       CALL, FLOAT (T) TO_BOOL Pure, "whether it is NaN";
-        IsInf       = 0x10 is_inf       CALL, FLOAT (T) TO_BOOL Pure, "whether it is an infinity";
-        Exp         = 0x11 exp          CALL, F32 (T) TO_T Pure, "e to the x, correctly rounded";
-        Exp2        = 0x12 exp2         CALL, F32 (T) TO_T Pure, "2 to the x, correctly rounded";
-        Log         = 0x13 log          CALL, F32 (T) TO_T Pure, "the natural logarithm, correctly rounded";
-        Log2        = 0x14 log2         CALL, F32 (T) TO_T Pure, "the logarithm of base 2, correctly rounded";
-        Sin         = 0x15 sin          CALL, F32 (T) TO_T Pure, "the sine of radians, correctly rounded";
-        Cos         = 0x16 cos          CALL, F32 (T) TO_T Pure, "the cosine of radians, correctly rounded";
-        Tan         = 0x17 tan          CALL, F32 (T) TO_T Pure, "the tangent of radians, correctly rounded";
-        Tanh        = 0x18 tanh         CALL, F32 (T) TO_T Pure, "the hyperbolic tangent, correctly rounded";
-        Atan        = 0x19 atan         CALL, F32 (T) TO_T Pure, "the arc tangent, correctly rounded";
-        Rsqrt       = 0x1A rsqrt        CALL, F32 (T) TO_T Pure, "1 / sqrt(x), rounded once";
-        SwapBytes   = 0x1B swap_bytes   CALL, INT (T) TO_T Pure, "the bytes in the opposite order";
+        Neg         = 0x01 neg          Spelling::Prefix("-"), NUMBER (T) TO_T Pure Law::Involution, "the negative; MIN stays MIN, unsigned wraps";
+        Not         = 0x02 not          Spelling::Prefix("!"), LOGICAL (T) TO_T Pure Law::Involution, "every bit flipped, or logical not";
+        Abs         = 0x03 abs          CALL, NUMBER (T) TO_T Pure Law::None, "the magnitude; MIN stays MIN";
+        Popcount    = 0x04 popcount     CALL, INT (T) TO_U32 Pure Law::None, "how many bits are one";
+        Clz         = 0x05 clz          CALL, INT (T) TO_U32 Pure Law::None, "zero bits above the highest one; the width for 0";
+        Ctz         = 0x06 ctz          CALL, INT (T) TO_U32 Pure Law::None, "zero bits below the lowest one; the width for 0";
+        ReverseBits = 0x07 reverse_bits CALL, INT (T) TO_T Pure Law::Involution, "the bits in the opposite order";
+        Sign        = 0x08 sign         CALL, FLOAT (T) TO_T Pure Law::None, "-1 or 1; a zero is itself, NaN is NaN";
+        Sqrt        = 0x09 sqrt         CALL, FLOAT (T) TO_T Pure Law::None, "the square root, correctly rounded";
+        Floor       = 0x0A floor        CALL, FLOAT (T) TO_T Pure Law::None, "the largest integer not above";
+        Ceil        = 0x0B ceil         CALL, FLOAT (T) TO_T Pure Law::None, "the smallest integer not below";
+        Trunc       = 0x0C trunc        CALL, FLOAT (T) TO_T Pure Law::None, "the integer part, towards zero";
+        Round       = 0x0D round        CALL, FLOAT (T) TO_T Pure Law::None, "the nearest integer, ties to even";
+        Fract       = 0x0E fract        CALL, FLOAT (T) TO_T Pure Law::None, "x - floor(x), rounded; in [0, 1]";
+        IsNan       = 0x0F is_nan       CALL, FLOAT (T) TO_BOOL Pure Law::None, "whether it is NaN";
+        IsInf       = 0x10 is_inf       CALL, FLOAT (T) TO_BOOL Pure Law::None, "whether it is an infinity";
+        Exp         = 0x11 exp          CALL, F32 (T) TO_T Pure Law::None, "e to the x, correctly rounded";
+        Exp2        = 0x12 exp2         CALL, F32 (T) TO_T Pure Law::None, "2 to the x, correctly rounded";
+        Log         = 0x13 log          CALL, F32 (T) TO_T Pure Law::None, "the natural logarithm, correctly rounded";
+        Log2        = 0x14 log2         CALL, F32 (T) TO_T Pure Law::None, "the logarithm of base 2, correctly rounded";
+        Sin         = 0x15 sin          CALL, F32 (T) TO_T Pure Law::None, "the sine of radians, correctly rounded";
+        Cos         = 0x16 cos          CALL, F32 (T) TO_T Pure Law::None, "the cosine of radians, correctly rounded";
+        Tan         = 0x17 tan          CALL, F32 (T) TO_T Pure Law::None, "the tangent of radians, correctly rounded";
+        Tanh        = 0x18 tanh         CALL, F32 (T) TO_T Pure Law::None, "the hyperbolic tangent, correctly rounded";
+        Atan        = 0x19 atan         CALL, F32 (T) TO_T Pure Law::None, "the arc tangent, correctly rounded";
+        Rsqrt       = 0x1A rsqrt        CALL, F32 (T) TO_T Pure Law::None, "1 / sqrt(x), rounded once";
+        SwapBytes   = 0x1B swap_bytes   CALL, INT (T) TO_T Pure Law::Involution, "the bytes in the opposite order";
     }
 }
 
@@ -240,34 +341,34 @@ op_table! {
     $ binary_ops:
     /// Ops with two operands.
     BinaryOp {
-        Add      = 0x01 add      infix("+", Precedence::Sum), NUMBER (T, T) TO_T Pure, "the sum; integers wrap";
-        Sub      = 0x02 sub      infix("-", Precedence::Sum), NUMBER (T, T) TO_T Pure, "the difference; integers wrap";
-        Mul      = 0x03 mul      infix("*", Precedence::Product), NUMBER (T, T) TO_T Pure, "the product; integers wrap";
-        Mulhi    = 0x04 mulhi    CALL, INT (T, T) TO_T Pure, "the upper half of the double-width product";
-        Div      = 0x05 div      infix("/", Precedence::Product), NUMBER (T, T) TO_T Pure, "the quotient; integers truncate, x / 0 is x, MIN / -1 is MIN";
-        Rem      = 0x06 rem      infix("%", Precedence::Product), NUMBER (T, T) TO_T Pure, "the remainder of truncated division; integer x % 0 is 0";
-        AbsDiff  = 0x07 abs_diff CALL, INT (T, T) TO_UNSIGNED Pure, "the distance, exact, as the unsigned type";
-        Min      = 0x08 min      CALL, NUMBER (T, T) TO_T Pure, "the smaller; a number beats NaN, -0 < +0";
-        Max      = 0x09 max      CALL, NUMBER (T, T) TO_T Pure, "the larger; a number beats NaN, -0 < +0";
-        BitAnd   = 0x0A bitand   infix("&", Precedence::BitAnd), INT (T, T) TO_T Pure, "bits set in both";
-        BitOr    = 0x0B bitor    infix("|", Precedence::BitOr), INT (T, T) TO_T Pure, "bits set in either";
-        BitXor   = 0x0C bitxor   infix("^", Precedence::BitXor), LOGICAL (T, T) TO_T Pure, "bits set in exactly one, or exclusive or";
-        Shl      = 0x0D shl      infix("<<", Precedence::Shift), INT (T, U32) TO_T Pure, "shifted left by the amount modulo the width";
-        Shr      = 0x0E shr      infix(">>", Precedence::Shift), INT (T, U32) TO_T Pure, "shifted right by the amount modulo the width; signed keeps the sign";
-        Rotl     = 0x0F rotl     CALL, INT (T, U32) TO_T Pure, "rotated left by the amount modulo the width";
-        Rotr     = 0x10 rotr     CALL, INT (T, U32) TO_T Pure, "rotated right by the amount modulo the width";
-        SatAdd   = 0x11 sat_add  CALL, INT (T, T) TO_T Pure, "the sum, held at the ends of the type's range";
-        SatSub   = 0x12 sat_sub  CALL, INT (T, T) TO_T Pure, "the difference, held at the ends of the type's range";
-        Copysign = 0x13 copysign CALL, FLOAT (T, T) TO_T Pure, "the magnitude of the first with the sign of the second; NaN counts as positive";
-        Pow      = 0x14 pow      CALL, F32 (T, T) TO_T Pure, "the first to the power of the second, correctly rounded";
-        And      = 0x15 and      infix("&&", Precedence::And), BOOL (T, T) TO_T Pure, "both; the right side is always evaluated";
-        Or       = 0x16 or       infix("||", Precedence::Or), BOOL (T, T) TO_T Pure, "either; the right side is always evaluated";
-        Eq       = 0x17 eq       infix("==", Precedence::Compare), ALL (T, T) TO_BOOL Pure, "equal; NaN equals nothing, -0 equals +0";
-        Ne       = 0x18 ne       infix("!=", Precedence::Compare), ALL (T, T) TO_BOOL Pure, "not equal; true with a NaN";
-        Lt       = 0x19 lt       infix("<", Precedence::Compare), NUMBER (T, T) TO_BOOL Pure, "less; false with a NaN";
-        Le       = 0x1A le       infix("<=", Precedence::Compare), NUMBER (T, T) TO_BOOL Pure, "less or equal; false with a NaN";
-        Gt       = 0x1B gt       infix(">", Precedence::Compare), NUMBER (T, T) TO_BOOL Pure, "greater; false with a NaN";
-        Ge       = 0x1C ge       infix(">=", Precedence::Compare), NUMBER (T, T) TO_BOOL Pure, "greater or equal; false with a NaN";
+        Add      = 0x01 add      infix("+", Precedence::Sum), NUMBER (T, T) TO_T Pure Law::Commutes, "the sum; integers wrap";
+        Sub      = 0x02 sub      infix("-", Precedence::Sum), NUMBER (T, T) TO_T Pure Law::None, "the difference; integers wrap";
+        Mul      = 0x03 mul      infix("*", Precedence::Product), NUMBER (T, T) TO_T Pure Law::Commutes, "the product; integers wrap";
+        Mulhi    = 0x04 mulhi    CALL, INT (T, T) TO_T Pure Law::Commutes, "the upper half of the double-width product";
+        Div      = 0x05 div      infix("/", Precedence::Product), NUMBER (T, T) TO_T Pure Law::None, "the quotient; integers truncate, x / 0 is x, MIN / -1 is MIN";
+        Rem      = 0x06 rem      infix("%", Precedence::Product), NUMBER (T, T) TO_T Pure Law::None, "the remainder of truncated division; integer x % 0 is 0";
+        AbsDiff  = 0x07 abs_diff CALL, INT (T, T) TO_UNSIGNED Pure Law::Commutes, "the distance, exact, as the unsigned type";
+        Min      = 0x08 min      CALL, NUMBER (T, T) TO_T Pure Law::Commutes, "the smaller; a number beats NaN, -0 < +0";
+        Max      = 0x09 max      CALL, NUMBER (T, T) TO_T Pure Law::Commutes, "the larger; a number beats NaN, -0 < +0";
+        BitAnd   = 0x0A bitand   infix("&", Precedence::BitAnd), INT (T, T) TO_T Pure Law::Commutes, "bits set in both";
+        BitOr    = 0x0B bitor    infix("|", Precedence::BitOr), INT (T, T) TO_T Pure Law::Commutes, "bits set in either";
+        BitXor   = 0x0C bitxor   infix("^", Precedence::BitXor), LOGICAL (T, T) TO_T Pure Law::Commutes, "bits set in exactly one, or exclusive or";
+        Shl      = 0x0D shl      infix("<<", Precedence::Shift), INT (T, U32) TO_T Pure Law::None, "shifted left by the amount modulo the width";
+        Shr      = 0x0E shr      infix(">>", Precedence::Shift), INT (T, U32) TO_T Pure Law::None, "shifted right by the amount modulo the width; signed keeps the sign";
+        Rotl     = 0x0F rotl     CALL, INT (T, U32) TO_T Pure Law::None, "rotated left by the amount modulo the width";
+        Rotr     = 0x10 rotr     CALL, INT (T, U32) TO_T Pure Law::None, "rotated right by the amount modulo the width";
+        SatAdd   = 0x11 sat_add  CALL, INT (T, T) TO_T Pure Law::Commutes, "the sum, held at the ends of the type's range";
+        SatSub   = 0x12 sat_sub  CALL, INT (T, T) TO_T Pure Law::None, "the difference, held at the ends of the type's range";
+        Copysign = 0x13 copysign CALL, FLOAT (T, T) TO_T Pure Law::None, "the magnitude of the first with the sign of the second; NaN counts as positive";
+        Pow      = 0x14 pow      CALL, F32 (T, T) TO_T Pure Law::None, "the first to the power of the second, correctly rounded";
+        And      = 0x15 and      infix("&&", Precedence::And), BOOL (T, T) TO_T Pure Law::Commutes, "both; the right side is always evaluated";
+        Or       = 0x16 or       infix("||", Precedence::Or), BOOL (T, T) TO_T Pure Law::Commutes, "either; the right side is always evaluated";
+        Eq       = 0x17 eq       infix("==", Precedence::Compare), ALL (T, T) TO_BOOL Pure Law::Commutes, "equal; NaN equals nothing, -0 equals +0";
+        Ne       = 0x18 ne       infix("!=", Precedence::Compare), ALL (T, T) TO_BOOL Pure Law::Commutes, "not equal; true with a NaN";
+        Lt       = 0x19 lt       infix("<", Precedence::Compare), NUMBER (T, T) TO_BOOL Pure Law::None, "less; false with a NaN";
+        Le       = 0x1A le       infix("<=", Precedence::Compare), NUMBER (T, T) TO_BOOL Pure Law::None, "less or equal; false with a NaN";
+        Gt       = 0x1B gt       infix(">", Precedence::Compare), NUMBER (T, T) TO_BOOL Pure Law::None, "greater; false with a NaN";
+        Ge       = 0x1C ge       infix(">=", Precedence::Compare), NUMBER (T, T) TO_BOOL Pure Law::None, "greater or equal; false with a NaN";
     }
 }
 
@@ -275,8 +376,8 @@ op_table! {
     $ ternary_ops:
     /// Ops with three operands.
     TernaryOp {
-        Fma    = 0x01 fma    CALL, FLOAT (T, T, T) TO_T Pure, "a * b + c, rounded once";
-        Select = 0x02 select CALL, ALL (BOOL, T, T) TO_T Pure, "the second if the first is true, else the third; all are evaluated";
+        Fma    = 0x01 fma    CALL, FLOAT (T, T, T) TO_T Pure Law::Commutes, "a * b + c, rounded once";
+        Select = 0x02 select CALL, ALL (BOOL, T, T) TO_T Pure Law::None, "the second if the first is true, else the third; all are evaluated";
     }
 }
 
@@ -284,17 +385,17 @@ op_table! {
     $ atomic_ops:
     /// Ops on one element of a `u32` or `i32` buffer that no other invocation can interrupt; operands beside buffer and index.
     AtomicOp {
-        Load            = 0x01 load             CALL, INT32 () TO_T AtomicRead, "the value";
-        Store           = 0x02 store            CALL, INT32 (T) TO_NOTHING AtomicWrite, "writes the operand";
-        Exchange        = 0x03 exchange         CALL, INT32 (T) TO_T AtomicWrite, "writes the operand, gives the old value";
-        CompareExchange = 0x04 compare_exchange CALL, INT32 (T, T) TO_T AtomicWrite, "writes the second if the old value equals the first; gives the old value";
-        Add             = 0x05 add              CALL, INT32 (T) TO_T AtomicWrite, "adds, wrapping; gives the old value";
-        Sub             = 0x06 sub              CALL, INT32 (T) TO_T AtomicWrite, "subtracts, wrapping; gives the old value";
-        Min             = 0x07 min              CALL, INT32 (T) TO_T AtomicWrite, "keeps the smaller; gives the old value";
-        Max             = 0x08 max              CALL, INT32 (T) TO_T AtomicWrite, "keeps the larger; gives the old value";
-        And             = 0x09 and              CALL, INT32 (T) TO_T AtomicWrite, "keeps bits set in both; gives the old value";
-        Or              = 0x0A or               CALL, INT32 (T) TO_T AtomicWrite, "keeps bits set in either; gives the old value";
-        Xor             = 0x0B xor              CALL, INT32 (T) TO_T AtomicWrite, "keeps bits set in exactly one; gives the old value";
+        Load            = 0x01 load             CALL, INT32 () TO_T AtomicRead Law::Reorders(AtomicClass::Load), "the value";
+        Store           = 0x02 store            CALL, INT32 (T) TO_NOTHING AtomicWrite Law::Reorders(AtomicClass::Store), "writes the operand";
+        Exchange        = 0x03 exchange         CALL, INT32 (T) TO_T AtomicWrite Law::Reorders(AtomicClass::Store), "writes the operand, gives the old value";
+        CompareExchange = 0x04 compare_exchange CALL, INT32 (T, T) TO_T AtomicWrite Law::None, "writes the second if the old value equals the first; gives the old value";
+        Add             = 0x05 add              CALL, INT32 (T) TO_T AtomicWrite Law::Reorders(AtomicClass::Sum), "adds, wrapping; gives the old value";
+        Sub             = 0x06 sub              CALL, INT32 (T) TO_T AtomicWrite Law::Reorders(AtomicClass::Sum), "subtracts, wrapping; gives the old value";
+        Min             = 0x07 min              CALL, INT32 (T) TO_T AtomicWrite Law::Reorders(AtomicClass::Min), "keeps the smaller; gives the old value";
+        Max             = 0x08 max              CALL, INT32 (T) TO_T AtomicWrite Law::Reorders(AtomicClass::Max), "keeps the larger; gives the old value";
+        And             = 0x09 and              CALL, INT32 (T) TO_T AtomicWrite Law::Reorders(AtomicClass::And), "keeps bits set in both; gives the old value";
+        Or              = 0x0A or               CALL, INT32 (T) TO_T AtomicWrite Law::Reorders(AtomicClass::Or), "keeps bits set in either; gives the old value";
+        Xor             = 0x0B xor              CALL, INT32 (T) TO_T AtomicWrite Law::Reorders(AtomicClass::Xor), "keeps bits set in exactly one; gives the old value";
     }
 }
 
@@ -302,35 +403,35 @@ op_table! {
     $ subgroup_ops:
     /// Ops among the invocations of one subgroup; retired lanes contribute the identity, 0 or false.
     SubgroupOp {
-        Ballot       = 0x01 ballot        CALL, BOOL (T) TO_U32 Convergent, "bit n is the operand of lane n";
-        Any          = 0x02 any           CALL, BOOL (T) TO_T Convergent, "whether it is true in some lane";
-        All          = 0x03 all           CALL, BOOL (T) TO_T Convergent, "whether it is true in every lane that is not retired";
-        Broadcast    = 0x04 broadcast     CALL, ALL (T, U32) TO_T Convergent, "the first operand of the lane the second names, which must be uniform";
-        Shuffle      = 0x05 shuffle       CALL, ALL (T, U32) TO_T Convergent, "the first operand of the lane the second names; the own value when there is none";
-        ShuffleXor   = 0x06 shuffle_xor   CALL, ALL (T, U32) TO_T Convergent, "the operand of lane ^ second; the own value when there is none";
-        ShuffleUp    = 0x07 shuffle_up    CALL, ALL (T, U32) TO_T Convergent, "the operand of lane - second; the own value when there is none";
-        ShuffleDown  = 0x08 shuffle_down  CALL, ALL (T, U32) TO_T Convergent, "the operand of lane + second; the own value when there is none";
-        Add          = 0x10 add           CALL, INT (T) TO_T Convergent, "the wrapping sum over the subgroup";
-        Mul          = 0x11 mul           CALL, INT (T) TO_T Convergent, "the wrapping product over the subgroup";
-        Min          = 0x12 min           CALL, INT_F32 (T) TO_T Convergent, "the smallest in the subgroup";
-        Max          = 0x13 max           CALL, INT_F32 (T) TO_T Convergent, "the largest in the subgroup";
-        And          = 0x14 and           CALL, INT (T) TO_T Convergent, "the bits set in every lane";
-        Or           = 0x15 or            CALL, INT (T) TO_T Convergent, "the bits set in some lane";
-        Xor          = 0x16 xor           CALL, INT (T) TO_T Convergent, "the exclusive or over the subgroup";
-        InclusiveAdd = 0x20 inclusive_add CALL, INT (T) TO_T Convergent, "the wrapping sum over the lanes up to this one";
-        InclusiveMul = 0x21 inclusive_mul CALL, INT (T) TO_T Convergent, "the wrapping product over the lanes up to this one";
-        InclusiveMin = 0x22 inclusive_min CALL, INT_F32 (T) TO_T Convergent, "the smallest of the lanes up to this one";
-        InclusiveMax = 0x23 inclusive_max CALL, INT_F32 (T) TO_T Convergent, "the largest of the lanes up to this one";
-        InclusiveAnd = 0x24 inclusive_and CALL, INT (T) TO_T Convergent, "the bits set in every lane up to this one";
-        InclusiveOr  = 0x25 inclusive_or  CALL, INT (T) TO_T Convergent, "the bits set in some lane up to this one";
-        InclusiveXor = 0x26 inclusive_xor CALL, INT (T) TO_T Convergent, "the exclusive or of the lanes up to this one";
-        ExclusiveAdd = 0x30 exclusive_add CALL, INT (T) TO_T Convergent, "the wrapping sum over the lanes before this one; lane 0 gets 0";
-        ExclusiveMul = 0x31 exclusive_mul CALL, INT (T) TO_T Convergent, "the wrapping product over the lanes before this one; lane 0 gets 1";
-        ExclusiveMin = 0x32 exclusive_min CALL, INT_F32 (T) TO_T Convergent, "the smallest of the lanes before this one; lane 0 gets the type's MAX, f32 NaN";
-        ExclusiveMax = 0x33 exclusive_max CALL, INT_F32 (T) TO_T Convergent, "the largest of the lanes before this one; lane 0 gets the type's MIN, f32 NaN";
-        ExclusiveAnd = 0x34 exclusive_and CALL, INT (T) TO_T Convergent, "the bits set in every lane before this one; lane 0 gets all bits";
-        ExclusiveOr  = 0x35 exclusive_or  CALL, INT (T) TO_T Convergent, "the bits set in some lane before this one; lane 0 gets 0";
-        ExclusiveXor = 0x36 exclusive_xor CALL, INT (T) TO_T Convergent, "the exclusive or of the lanes before this one; lane 0 gets 0";
+        Ballot       = 0x01 ballot        CALL, BOOL (T) TO_U32 Convergent Law::None, "bit n is the operand of lane n";
+        Any          = 0x02 any           CALL, BOOL (T) TO_T Convergent Law::None, "whether it is true in some lane";
+        All          = 0x03 all           CALL, BOOL (T) TO_T Convergent Law::None, "whether it is true in every lane that is not retired";
+        Broadcast    = 0x04 broadcast     CALL, ALL (T, U32) TO_T Convergent Law::None, "the first operand of the lane the second names, which must be uniform";
+        Shuffle      = 0x05 shuffle       CALL, ALL (T, U32) TO_T Convergent Law::None, "the first operand of the lane the second names; the own value when there is none";
+        ShuffleXor   = 0x06 shuffle_xor   CALL, ALL (T, U32) TO_T Convergent Law::None, "the operand of lane ^ second; the own value when there is none";
+        ShuffleUp    = 0x07 shuffle_up    CALL, ALL (T, U32) TO_T Convergent Law::None, "the operand of lane - second; the own value when there is none";
+        ShuffleDown  = 0x08 shuffle_down  CALL, ALL (T, U32) TO_T Convergent Law::None, "the operand of lane + second; the own value when there is none";
+        Add          = 0x10 add           CALL, INT (T) TO_T Convergent Law::None, "the wrapping sum over the subgroup";
+        Mul          = 0x11 mul           CALL, INT (T) TO_T Convergent Law::None, "the wrapping product over the subgroup";
+        Min          = 0x12 min           CALL, INT_F32 (T) TO_T Convergent Law::None, "the smallest in the subgroup";
+        Max          = 0x13 max           CALL, INT_F32 (T) TO_T Convergent Law::None, "the largest in the subgroup";
+        And          = 0x14 and           CALL, INT (T) TO_T Convergent Law::None, "the bits set in every lane";
+        Or           = 0x15 or            CALL, INT (T) TO_T Convergent Law::None, "the bits set in some lane";
+        Xor          = 0x16 xor           CALL, INT (T) TO_T Convergent Law::None, "the exclusive or over the subgroup";
+        InclusiveAdd = 0x20 inclusive_add CALL, INT (T) TO_T Convergent Law::None, "the wrapping sum over the lanes up to this one";
+        InclusiveMul = 0x21 inclusive_mul CALL, INT (T) TO_T Convergent Law::None, "the wrapping product over the lanes up to this one";
+        InclusiveMin = 0x22 inclusive_min CALL, INT_F32 (T) TO_T Convergent Law::None, "the smallest of the lanes up to this one";
+        InclusiveMax = 0x23 inclusive_max CALL, INT_F32 (T) TO_T Convergent Law::None, "the largest of the lanes up to this one";
+        InclusiveAnd = 0x24 inclusive_and CALL, INT (T) TO_T Convergent Law::None, "the bits set in every lane up to this one";
+        InclusiveOr  = 0x25 inclusive_or  CALL, INT (T) TO_T Convergent Law::None, "the bits set in some lane up to this one";
+        InclusiveXor = 0x26 inclusive_xor CALL, INT (T) TO_T Convergent Law::None, "the exclusive or of the lanes up to this one";
+        ExclusiveAdd = 0x30 exclusive_add CALL, INT (T) TO_T Convergent Law::None, "the wrapping sum over the lanes before this one; lane 0 gets 0";
+        ExclusiveMul = 0x31 exclusive_mul CALL, INT (T) TO_T Convergent Law::None, "the wrapping product over the lanes before this one; lane 0 gets 1";
+        ExclusiveMin = 0x32 exclusive_min CALL, INT_F32 (T) TO_T Convergent Law::None, "the smallest of the lanes before this one; lane 0 gets the type's MAX, f32 NaN";
+        ExclusiveMax = 0x33 exclusive_max CALL, INT_F32 (T) TO_T Convergent Law::None, "the largest of the lanes before this one; lane 0 gets the type's MIN, f32 NaN";
+        ExclusiveAnd = 0x34 exclusive_and CALL, INT (T) TO_T Convergent Law::None, "the bits set in every lane before this one; lane 0 gets all bits";
+        ExclusiveOr  = 0x35 exclusive_or  CALL, INT (T) TO_T Convergent Law::None, "the bits set in some lane before this one; lane 0 gets 0";
+        ExclusiveXor = 0x36 exclusive_xor CALL, INT (T) TO_T Convergent Law::None, "the exclusive or of the lanes before this one; lane 0 gets 0";
     }
 }
 
@@ -552,8 +653,12 @@ impl Builtin {
     #[must_use]
     pub const fn is_uniform(self) -> bool {
         match self {
-            Builtin::Workgroup(_) | Builtin::InvocationCount(_) | Builtin::WorkgroupCount(_) | Builtin::LocalCount(_) => true,
-            Builtin::Invocation(_) | Builtin::Local(_) | Builtin::SubgroupLane | Builtin::SubgroupSize => false,
+            Builtin::Workgroup(_)
+            | Builtin::InvocationCount(_)
+            | Builtin::WorkgroupCount(_)
+            | Builtin::LocalCount(_)
+            | Builtin::SubgroupSize => true,
+            Builtin::Invocation(_) | Builtin::Local(_) | Builtin::SubgroupLane => false,
         }
     }
 }

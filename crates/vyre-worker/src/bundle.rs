@@ -16,7 +16,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use vyre_foundation::ir::{Program, SpecValue};
+use vyre_foundation::ir::{F32Bits, Program, SpecValue};
 use vyre_foundation::launch::LaunchConfig;
 use vyre_foundation::text::{parse, parse_data_type};
 use vyre_foundation::wire::{self, from_wire, to_wire};
@@ -210,7 +210,7 @@ fn case_json(case: &Case) -> Value {
                 SpecValue::U32(value) => json!({ "u32": value }),
                 SpecValue::I32(value) => json!({ "i32": value }),
                 // JSON has no NaN and no sign of zero.
-                SpecValue::F32(value) => json!({ "f32": hex(&value.to_bits().to_be_bytes()) }),
+                SpecValue::F32(value) => json!({ "f32": hex(&F32Bits::from(*value).bits().to_be_bytes()) }),
                 SpecValue::Bool(value) => json!({ "bool": value }),
                 SpecValue::DType(data_type) => json!({ "dtype": data_type.to_string() }),
             };

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::time::Duration;
-use vyre_foundation::ir::{Program, SpecValue};
+use vyre_foundation::ir::{F32Bits, Program, SpecValue};
 use vyre_foundation::launch::LaunchConfig;
 use vyre_foundation::text::parse_data_type;
 use vyre_foundation::wire::{WireError, from_wire, to_wire};
@@ -195,7 +195,7 @@ impl Encoder {
         let (tag, bits) = match value {
             SpecValue::U32(value) => (0, *value),
             SpecValue::I32(value) => (1, *value as u32),
-            SpecValue::F32(value) => (2, value.to_bits()),
+            SpecValue::F32(value) => (2, F32Bits::from(*value).bits()),
             SpecValue::Bool(value) => (3, u32::from(*value)),
             SpecValue::DType(data_type) => {
                 self.byte(4);

@@ -629,12 +629,7 @@ impl<'a> Prover<'a> {
 
 /// Whether two atomics leave the same in either order.
 fn commute(a: AtomicOp, b: AtomicOp) -> bool {
-    let kind = |op: AtomicOp| match op {
-        AtomicOp::Add | AtomicOp::Sub => Some(AtomicOp::Add),
-        AtomicOp::Min | AtomicOp::Max | AtomicOp::And | AtomicOp::Or | AtomicOp::Xor => Some(op),
-        AtomicOp::Load | AtomicOp::Store | AtomicOp::Exchange | AtomicOp::CompareExchange => None,
-    };
-    kind(a).is_some() && kind(a) == kind(b)
+    a.class().is_some_and(|class| class.accumulates() && b.class() == Some(class))
 }
 
 /// One side of a comparison: an index over digits, what both sides share, and the rest.

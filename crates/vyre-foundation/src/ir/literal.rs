@@ -40,13 +40,16 @@ impl F64Bits {
 
 impl From<f32> for F32Bits {
     fn from(value: f32) -> Self {
-        F32Bits(if value.is_nan() { 0x7FC0_0000 } else { value.to_bits() })
+        // By bits: a comparison of floats would depend on the float state of the process.
+        let bits = value.to_bits();
+        F32Bits(if bits & 0x7FFF_FFFF > 0x7F80_0000 { 0x7FC0_0000 } else { bits })
     }
 }
 
 impl From<f64> for F64Bits {
     fn from(value: f64) -> Self {
-        F64Bits(if value.is_nan() { 0x7FF8_0000_0000_0000 } else { value.to_bits() })
+        let bits = value.to_bits();
+        F64Bits(if bits << 1 > 0x7FF0_0000_0000_0000 << 1 { 0x7FF8_0000_0000_0000 } else { bits })
     }
 }
 

@@ -30,14 +30,15 @@ mod fold;
 
 use crate::ir::Program;
 use crate::ssa::Ssa;
+use vyre_host_floats::with_default_state;
 
 /// One pass.
 #[derive(Clone, Copy, Debug)]
 pub struct Pass {
     /// What people call it: in `vyre emit --passes`, in check files.
     pub name: &'static str,
-    /// The pass itself; gives whether it changed anything.
-    pub run: fn(&mut Ssa) -> bool,
+    /// The pass itself; gives whether it changed anything. [`Pass::run_on`] calls it.
+    run: fn(&mut Ssa) -> bool,
 }
 
 /// Every pass, in the order in which they run.
@@ -61,7 +62,7 @@ impl Pass {
 
     /// Runs the pass on a form; gives whether it changed anything. In debug builds the result is verified.
     pub fn run_on(&self, ssa: &mut Ssa) -> bool {
-        let changed = (self.run)(ssa);
+        let changed = with_default_state(|| (self.run)(ssa));
         if cfg!(debug_assertions)
             && let Err(broken) = ssa.verify()
         {

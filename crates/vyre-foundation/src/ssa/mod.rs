@@ -42,7 +42,7 @@ use crate::ir::{AtomicOp, BinaryOp, Builtin, SubgroupOp, TernaryOp, UnaryOp};
 use crate::kernel::{AccessId, BufferId, Effect, ExprId, Few, Kernel, MAX_OPERANDS, StmtId, VarId, handles};
 use std::collections::HashMap;
 use std::sync::Arc;
-use vyre_spec::{Scalar, ValueType};
+use vyre_spec::{Law, Scalar, ValueType};
 
 handles! {
     /// A value: an index into [`Ssa::values`].
@@ -211,7 +211,9 @@ impl Op {
     #[must_use]
     pub fn in_one_order(self) -> Op {
         match self {
-            Op::Binary { op, ty, left, right } if right < left && commutes(op) => Op::Binary { op, ty, left: right, right: left },
+            Op::Binary { op, ty, left, right } if right < left && op.info().law == Law::Commutes => {
+                Op::Binary { op, ty, left: right, right: left }
+            }
             Op::Unary { .. }
             | Op::Binary { .. }
             | Op::Ternary { .. }
@@ -231,11 +233,6 @@ impl Op {
             self.operands_mut().iter_mut().for_each(each);
         }
     }
-}
-
-fn commutes(op: BinaryOp) -> bool {
-    use BinaryOp::{Add, And, BitAnd, BitOr, BitXor, Eq, Max, Min, Mul, Ne, Or};
-    matches!(op, Add | Mul | BitAnd | BitOr | BitXor | And | Or | Eq | Ne | Min | Max)
 }
 
 /// An instruction.

@@ -4,6 +4,7 @@
 //! straight into the type they are for.
 
 use crate::ir::Literal;
+use vyre_host_floats::with_default_state;
 use vyre_spec::Scalar;
 
 /// The value of a number's digits, before its sign and, for integers without suffix, before its type is known.
@@ -165,14 +166,19 @@ pub(super) fn float(scalar: Scalar, text: &str) -> Result<Number, BadNumber> {
         hex_float(scalar, hex).ok_or_else(|| malformed(text, "", DIGITS, None))?
     } else if !digits.starts_with(|c: char| c.is_ascii_digit()) || digits.contains(|c: char| !"0123456789.e+-".contains(c)) {
         return Err(malformed(text, "", DIGITS, None));
-    } else if scalar == Scalar::F64 {
-        Literal::F64(digits.parse::<f64>().map_err(|_| malformed(text, "", DIGITS, None))?.into())
     } else {
-        Literal::F32(digits.parse::<f32>().map_err(|_| malformed(text, "", DIGITS, None))?.into())
+        // Reading decimal digits takes float arithmetic.
+        with_default_state(|| match scalar {
+            Scalar::F64 => digits.parse::<f64>().map(|value| Literal::F64(value.into())),
+            Scalar::F32 | Scalar::Bool | Scalar::U32 | Scalar::I32 | Scalar::U64 | Scalar::I64 => {
+                digits.parse::<f32>().map(|value| Literal::F32(value.into()))
+            }
+        })
+        .map_err(|_| malformed(text, "", DIGITS, None))?
     };
     let infinite = match literal {
-        Literal::F32(value) => value.value().is_infinite(),
-        Literal::F64(value) => value.value().is_infinite(),
+        Literal::F32(value) => value.bits() == f32::INFINITY.to_bits(),
+        Literal::F64(value) => value.bits() == f64::INFINITY.to_bits(),
         Literal::Bool(_) | Literal::U32(_) | Literal::I32(_) | Literal::U64(_) | Literal::I64(_) => false,
     };
     if infinite { Err(BadNumber::Overflow(scalar)) } else { Ok(Number::Float(literal)) }

@@ -2,6 +2,7 @@
 
 use super::number::{self, Number};
 use crate::ir::{Literal, Scalar};
+use vyre_host_floats::with_default_state;
 
 /// The bits of a value of type `scalar`: `12`, `-3`, `0xff`, `1_000`, `1.5`, `1e-3`, `0x1.8p3`, `inf`, `-inf`, `nan`, `true`; an
 /// integer is fine where a float is asked for, and `#7fc00000` gives the bits of any type. `None` if the text is no such value, or one
@@ -94,13 +95,14 @@ pub fn format_value(scalar: Scalar, bits: u64) -> String {
 
 /// The shortest decimal that is read as the same float, without suffix; with a point or an exponent, so that it is no integer.
 pub(super) fn float_text(literal: Literal) -> String {
-    let text = match literal {
+    // Whether there is an exponent is decided by comparing floats.
+    let text = with_default_state(|| match literal {
         Literal::F32(value) => format!("{:?}", value.value()),
         Literal::F64(value) => format!("{:?}", value.value()),
         Literal::Bool(_) | Literal::U32(_) | Literal::I32(_) | Literal::U64(_) | Literal::I64(_) => {
             format!("{:?}", literal.bits())
         }
-    };
+    });
     if text == "NaN" { "nan".into() } else { text }
 }
 

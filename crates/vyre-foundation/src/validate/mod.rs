@@ -48,6 +48,7 @@ use crate::kernel::{BufferId, Kernel};
 use crate::launch::Launch;
 use crate::ssa::Ssa;
 use std::sync::{Arc, OnceLock};
+use vyre_host_floats::with_default_state;
 use vyre_spec::ErrorCode;
 use vyre_spec::limits::{MAX_NESTING, portable};
 
@@ -101,7 +102,7 @@ impl Program {
         let Launch { workgroup_size, grid, lengths, .. } = launch;
         let inputs = order.zip(inputs.iter().copied()).collect();
         let known = Known { ssa: validated.ssa(), workgroup_size: *workgroup_size, grid: *grid, lengths, inputs };
-        Ok(validated.determinism().for_launch(&known, false))
+        Ok(with_default_state(|| validated.determinism().for_launch(&known, false)))
     }
 
     /// The same as far as it can be told before lengths and inputs are known: what is refused here is refused for all of them.
@@ -109,7 +110,7 @@ impl Program {
         let validated = self.validated()?;
         let workgroup_size = validated.kernel().workgroup_size;
         let known = Known { ssa: validated.ssa(), workgroup_size, grid, lengths: &[], inputs: Vec::new() };
-        Ok(validated.determinism().for_launch(&known, true))
+        Ok(with_default_state(|| validated.determinism().for_launch(&known, true)))
     }
 }
 
@@ -135,7 +136,8 @@ fn check(program: &Program, poison: &Poison) -> Result<Kernel, Vec<Diagnostic>> 
     if let Some(mistake) = nested_too_deep(program) {
         return Err(vec![mistake]);
     }
-    let (kernel, mut mistakes) = resolve::resolve(program, poison);
+    // Whether a literal could be written in another type is found out by float arithmetic.
+    let (kernel, mut mistakes) = with_default_state(|| resolve::resolve(program, poison));
     uniformity::check(&kernel, &mut mistakes);
     if mistakes.is_empty() { Ok(kernel) } else { Err(mistakes) }
 }

@@ -8,7 +8,7 @@ use super::is_group_memory;
 use super::memory::{View, is_word, load_any, load_narrow, store_words};
 use crate::faults::BulkFault;
 use vyre_foundation::ir::AtomicOp;
-use vyre_foundation::kernel::{BufferId, VarId};
+use vyre_foundation::kernel::{BufferId, MAX_OPERANDS, VarId};
 use vyre_scalar::{Value, memory};
 use vyre_spec::ValueType;
 
@@ -111,7 +111,7 @@ impl<F: Faults> Block<'_, F> {
         op: AtomicOp,
         buffer: BufferId,
         index: Val,
-        operands: [Val; 2],
+        operands: [Val; MAX_OPERANDS],
         count: usize,
         mask: Mask,
     ) {

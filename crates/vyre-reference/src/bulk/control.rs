@@ -15,7 +15,7 @@ use super::frame::Frame;
 use super::{BLOCK_LANES, lanes, ops};
 use crate::faults::BulkFault;
 use vyre_foundation::ir::NodeId;
-use vyre_foundation::kernel::{Body, ExprId, Stmt, StmtId, StmtKind, VarId};
+use vyre_foundation::kernel::{Body, ExprId, MAX_OPERANDS, Stmt, StmtId, StmtKind, VarId};
 use vyre_spec::{BinaryOp, Scalar};
 
 impl<F: Faults> Block<'_, F> {
@@ -157,14 +157,14 @@ impl<F: Faults> Block<'_, F> {
             }
             StmtKind::Atomic { result, op, buffer, index, operands, .. } => {
                 let index = self.val(*index);
-                let mut values = [Val::Splat(0); 2];
+                let mut values = [Val::Splat(0); MAX_OPERANDS];
                 for (value, operand) in values.iter_mut().zip(operands.iter()) {
                     *value = self.val(*operand);
                 }
                 self.atomic(*result, *op, *buffer, index, values, operands.len(), mask);
             }
             StmtKind::Subgroup { result, op, ty, operands } => {
-                let mut values = [Val::Splat(0); 2];
+                let mut values = [Val::Splat(0); MAX_OPERANDS];
                 for (value, operand) in values.iter_mut().zip(operands.iter()) {
                     *value = self.val(*operand);
                 }

@@ -5,12 +5,12 @@ use super::column::{Val, is_wide};
 use super::faults::Faults;
 use crate::faults::BulkFault;
 use crate::subgroup;
-use vyre_foundation::kernel::VarId;
+use vyre_foundation::kernel::{MAX_OPERANDS, VarId};
 use vyre_spec::Scalar;
 
 impl<F: Faults> Block<'_, F> {
     /// Does a subgroup operation of the lanes in the mask.
-    pub fn exchange(&mut self, var: VarId, op: vyre_spec::SubgroupOp, ty: Scalar, operands: [Val; 2], mask: Mask) {
+    pub fn exchange(&mut self, var: VarId, op: vyre_spec::SubgroupOp, ty: Scalar, operands: [Val; MAX_OPERANDS], mask: Mask) {
         let size = self.subgroup_size() as usize;
         let lanes = self.frame.lanes;
         let result = op.info().result_type(ty).expect("subgroup ops have results");

@@ -34,6 +34,7 @@ use vyre_foundation::ir::{Access, Program};
 use vyre_foundation::kernel::{Body, BufferId, Kernel, StmtId, StmtKind};
 use vyre_foundation::launch::{Launch, plan};
 use vyre_foundation::{Report, specialize};
+use vyre_host_floats::with_default_state;
 
 /// Lanes that a block has if workgroups are small: enough to share the cost of a statement, few enough for columns to stay in the
 /// fastest memory.
@@ -157,10 +158,10 @@ impl Bulk {
         check_state(self.program.validated().expect("checked when it was made").kernel(), launch.invocations())?;
         let mut trap = None;
         let mut left = fuel;
-        let result = match self.fault {
+        let result = with_default_state(|| match self.fault {
             None => self.dispatch(launch, inputs, outputs, &mut left, &mut trap, Faultless),
             Some(fault) => self.dispatch(launch, inputs, outputs, &mut left, &mut trap, Planted(fault)),
-        };
+        });
         result.map_err(|FuelExhausted| RunError::OutOfFuel { fuel })?;
         match trap {
             Some(Trap { invocation, tag, place, .. }) => Err(RunError::Trap { tag, invocation, place }),

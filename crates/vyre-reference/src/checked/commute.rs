@@ -1,11 +1,11 @@
 //! When the order of two atomics on one element cannot be seen.
 //!
-//! Atomics of one kind whose results nobody reads leave the same value in every order, loads do not disturb each other, and neither
-//! do stores of equal values. Everything else may show its order: the result of an atomic that somebody reads, and atomics of
-//! different kinds. The relation is an equivalence on those that commute with themselves, so a whole set of accesses is described
-//! by one [`Class`].
+//! Which atomics leave the same value in every order says a column of their rows, [`AtomicClass`]. Everything else may show its order:
+//! the result of an atomic that somebody reads, and atomics of different classes. The relation is an equivalence on those that commute
+//! with themselves, so a whole set of accesses is described by one [`Class`].
 
 use vyre_foundation::ir::AtomicOp;
+use vyre_spec::{AtomicClass, ResultRule};
 
 /// What a set of atomics on one element commutes with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -13,15 +13,8 @@ pub(crate) enum Class {
     /// There are none.
     #[default]
     Nothing,
-    Load,
-    Add,
-    Min,
-    Max,
-    And,
-    Or,
-    Xor,
-    /// Stores of one value.
-    Store,
+    /// All are of this class, and nobody reads a result that depends on the order.
+    One(AtomicClass),
     /// Their order may show.
     Ordered,
 }
@@ -29,25 +22,9 @@ pub(crate) enum Class {
 impl Class {
     /// The class of one atomic; `observed` if somebody reads its result.
     pub fn of(op: AtomicOp, observed: bool) -> Class {
-        match op {
-            AtomicOp::Load => Class::Load,
-            AtomicOp::Add | AtomicOp::Sub if !observed => Class::Add,
-            AtomicOp::Min if !observed => Class::Min,
-            AtomicOp::Max if !observed => Class::Max,
-            AtomicOp::And if !observed => Class::And,
-            AtomicOp::Or if !observed => Class::Or,
-            AtomicOp::Xor if !observed => Class::Xor,
-            AtomicOp::Store => Class::Store,
-            AtomicOp::Exchange if !observed => Class::Store,
-            AtomicOp::Add
-            | AtomicOp::Sub
-            | AtomicOp::Min
-            | AtomicOp::Max
-            | AtomicOp::And
-            | AtomicOp::Or
-            | AtomicOp::Xor
-            | AtomicOp::Exchange
-            | AtomicOp::CompareExchange => Class::Ordered,
+        match op.class() {
+            Some(class) if !observed || class == AtomicClass::Load || op.info().result == ResultRule::None => Class::One(class),
+            Some(_) | None => Class::Ordered,
         }
     }
 
@@ -55,8 +32,8 @@ impl Class {
     pub fn join(self, other: Class, equal: bool) -> Class {
         match (self, other) {
             (Class::Nothing, class) | (class, Class::Nothing) => class,
-            (a, b) if a == b && (a != Class::Store || equal) => a,
-            _ => Class::Ordered,
+            (Class::One(a), Class::One(b)) if a == b && (equal || !a.only_if_equal()) => self,
+            (Class::One(_) | Class::Ordered, Class::One(_) | Class::Ordered) => Class::Ordered,
         }
     }
 
@@ -70,6 +47,7 @@ impl Class {
 mod tests {
     use super::Class;
     use vyre_foundation::ir::{AtomicOp, Scalar};
+    use vyre_spec::AtomicClass;
 
     /// Two atomics with these operands, one after the other: what is left, and what they give to those who look.
     fn in_order(held: u64, first: (AtomicOp, &[u64], bool), second: (AtomicOp, &[u64], bool)) -> (u64, [Option<u64>; 2]) {
@@ -109,7 +87,8 @@ mod tests {
                     }
                     let said = [false, true].map(|equal| class_a.commutes(class_b, equal));
                     assert_eq!(said, [always, if_equal && said[1]], "{a} {sees_a} and {b} {sees_b}");
-                    let stores = (class_a, class_b) == (Class::Store, Class::Store);
+                    let store = Class::One(AtomicClass::Store);
+                    let stores = (class_a, class_b) == (store, store);
                     assert_eq!(said[0] != said[1], stores, "{a} {sees_a} and {b} {sees_b}");
                 }
             }

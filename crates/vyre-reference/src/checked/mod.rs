@@ -41,6 +41,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use vyre_foundation::ir::{NodeId, Program};
 use vyre_foundation::{Diagnostic, Report, specialize, values};
+use vyre_host_floats::with_default_state;
 
 /// What a dispatch gives: its outputs, or a trap.
 pub type Outcome = Result<Vec<Vec<u8>>, RunError>;
@@ -142,12 +143,14 @@ impl CheckedReport {
 ///
 /// Fuel is per run, and at most 2³¹ − 1 steps.
 pub fn check(program: &Program, inputs: &[&[u8]], options: &Options, effort: &Effort) -> Result<CheckedReport, RunError> {
-    let values = options.specialization.iter().map(|(name, value)| (name.as_str(), value));
-    let program = specialize(program, values)?;
-    let prepared = Prepared::new(&program, inputs, options)?;
-    let mut check =
-        Check { prepared: &prepared, shadow: Shadow::new(&prepared), fuel: options.fuel.min(shadow::MAX_FUEL), tried: 0 };
-    check.run(effort)
+    with_default_state(|| {
+        let values = options.specialization.iter().map(|(name, value)| (name.as_str(), value));
+        let program = specialize(program, values)?;
+        let prepared = Prepared::new(&program, inputs, options)?;
+        let mut check =
+            Check { prepared: &prepared, shadow: Shadow::new(&prepared), fuel: options.fuel.min(shadow::MAX_FUEL), tried: 0 };
+        check.run(effort)
+    })
 }
 
 struct Check<'k> {

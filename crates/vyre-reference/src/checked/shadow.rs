@@ -29,6 +29,7 @@ use std::collections::hash_map::Entry;
 use std::hash::{BuildHasher, Hasher};
 use vyre_foundation::ir;
 use vyre_foundation::kernel::{AccessId, AccessKind, ExprKind, Kernel};
+use vyre_spec::AtomicClass;
 
 /// What is known about one element.
 #[derive(Clone, Copy, Default)]
@@ -393,7 +394,7 @@ impl Cell {
             *history = History { atomics: [self.class; 2], mixed: [self.mixed; 2], ..History::default() };
             for how in KINDS.into_iter().filter(|how| self.kinds & (1 << *how as u8) != 0) {
                 let (invocation, stamp, access) = (self.invocation, self.stamp, self.accesses[how as usize]);
-                let class = if how == AccessKind::Atomic { self.first_class } else { Class::Load };
+                let class = if how == AccessKind::Atomic { self.first_class } else { Class::One(AtomicClass::Load) };
                 history.kept[how as usize][0] = Record { stamp, invocation, access, class };
             }
             history.last_store = history.kept[AccessKind::Store as usize][0];
@@ -537,10 +538,8 @@ impl History {
         }
         match new.class {
             Class::Nothing if new.how == AccessKind::Load => Settled::Loads,
-            Class::Nothing | Class::Store | Class::Ordered => Settled::No,
-            class @ (Class::Load | Class::Add | Class::Min | Class::Max | Class::And | Class::Or | Class::Xor) => {
-                if self.atomics == [class; 2] { Settled::Atomics(class) } else { Settled::No }
-            }
+            Class::One(class) if !class.only_if_equal() && self.atomics == [new.class; 2] => Settled::Atomics(new.class),
+            Class::Nothing | Class::One(_) | Class::Ordered => Settled::No,
         }
     }
 }

@@ -15,6 +15,7 @@ use plain::Faulty;
 use vyre_foundation::ir::Program;
 use vyre_foundation::launch::plan;
 use vyre_foundation::specialize;
+use vyre_host_floats::with_default_state;
 
 macro_rules! faults {
     ($(#[$meta:meta])* $list:ident { $( $variant:ident $name:literal $doc:literal; )* }) => {
@@ -199,11 +200,13 @@ impl BulkFault {
 
 /// Runs a program as [`crate::run`] does, with a fault. The schedule is always forward.
 pub fn run(fault: Fault, program: &Program, inputs: &[&[u8]], options: &Options) -> Result<Vec<Vec<u8>>, RunError> {
-    let values = options.specialization.iter().map(|(name, value)| (name.as_str(), value));
-    let program = specialize(program, values)?;
-    let mut prepared = Prepared::new(&program, inputs, options)?;
-    let storage = std::mem::take(&mut prepared.storage);
-    prepared.run(storage, &crate::Schedule::Forward, &mut options.fuel.clone(), &mut Unobserved, &Faulty(fault))
+    with_default_state(|| {
+        let values = options.specialization.iter().map(|(name, value)| (name.as_str(), value));
+        let program = specialize(program, values)?;
+        let mut prepared = Prepared::new(&program, inputs, options)?;
+        let storage = std::mem::take(&mut prepared.storage);
+        prepared.run(storage, &crate::Schedule::Forward, &mut options.fuel.clone(), &mut Unobserved, &Faulty(fault))
+    })
 }
 
 /// Runs a program as [`crate::bulk::run`] does, with a fault.

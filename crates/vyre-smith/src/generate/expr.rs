@@ -197,10 +197,14 @@ impl Generator<'_> {
     fn id(&mut self, uniform: bool) -> Expr {
         let builtin = Builtin::ALL[self.dna.below(Builtin::ALL.len() as u32) as usize];
         let fits = match builtin {
-            Builtin::SubgroupLane | Builtin::SubgroupSize => self.subgroup.is_some() && !uniform,
-            Builtin::Invocation(_) | Builtin::Local(_) => !uniform,
-            Builtin::Workgroup(_) | Builtin::InvocationCount(_) | Builtin::WorkgroupCount(_) | Builtin::LocalCount(_) => true,
-        };
+            Builtin::SubgroupLane | Builtin::SubgroupSize => self.subgroup.is_some(),
+            Builtin::Invocation(_)
+            | Builtin::Local(_)
+            | Builtin::Workgroup(_)
+            | Builtin::InvocationCount(_)
+            | Builtin::WorkgroupCount(_)
+            | Builtin::LocalCount(_) => true,
+        } && (builtin.is_uniform() || !uniform);
         match (fits, uniform) {
             (true, _) => Expr::builtin(builtin),
             (false, true) => Expr::wid_x(),

@@ -18,34 +18,28 @@
 
 use super::Generator;
 use vyre_foundation::ir::{Access, AtomicOp, Builtin, DataType, Expr, Literal, Name, Scalar, ValueType};
-use vyre_spec::Axis;
+use vyre_spec::{AtomicClass, Axis};
 
-/// Atomics that commute with each other.
+/// The atomics that gather in a buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Class {
-    Sum,
-    Min,
-    Max,
-    And,
-    Or,
-    Xor,
+    /// Those of one class, whose order does not show.
+    One(AtomicClass),
     /// Any at all, results used: what only an order-dependent program does.
     Any,
 }
 
 impl Class {
-    const COMMUTING: [Class; 6] = [Class::Sum, Class::Min, Class::Max, Class::And, Class::Or, Class::Xor];
-
-    pub fn ops(self) -> &'static [AtomicOp] {
+    pub fn ops(self) -> Vec<AtomicOp> {
         match self {
-            Class::Sum => &[AtomicOp::Add, AtomicOp::Sub],
-            Class::Min => &[AtomicOp::Min],
-            Class::Max => &[AtomicOp::Max],
-            Class::And => &[AtomicOp::And],
-            Class::Or => &[AtomicOp::Or],
-            Class::Xor => &[AtomicOp::Xor],
-            Class::Any => AtomicOp::ALL,
+            Class::One(class) => class.ops().collect(),
+            Class::Any => AtomicOp::ALL.to_vec(),
         }
+    }
+
+    /// The classes whose order does not show, whatever the operands are.
+    fn commuting() -> Vec<Class> {
+        AtomicClass::ALL.into_iter().filter(|class| class.accumulates()).map(Class::One).collect()
     }
 }
 
@@ -340,7 +334,7 @@ impl Generator<'_> {
     fn class(&mut self) -> Class {
         match self.config.discipline {
             super::config::Discipline::Ordered => Class::Any,
-            super::config::Discipline::Kept | super::config::Discipline::Broken => self.dna.pick(&Class::COMMUTING),
+            super::config::Discipline::Kept | super::config::Discipline::Broken => self.dna.pick(&Class::commuting()),
         }
     }
 

@@ -246,7 +246,7 @@ impl Generator<'_> {
     /// An atomic on this buffer, if the rules of memory allow one.
     fn atomic_on(&mut self, b: usize, nodes: &mut Vec<Node>) -> bool {
         let Some(target) = self.atomic_target(b, 1) else { return false };
-        let op: AtomicOp = self.dna.pick(target.class.ops());
+        let op: AtomicOp = self.dna.pick(&target.class.ops());
         let ty = self.buffers[b].value;
         let scalar = ty.scalar().unwrap_or(Scalar::U32);
         let operands = op.info().operands.iter().map(|_| self.expr(scalar, 2, false)).collect();

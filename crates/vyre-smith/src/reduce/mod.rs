@@ -38,6 +38,7 @@ use step::Step;
 use view::{Draft, View};
 use vyre_foundation::Report;
 use vyre_foundation::ir::{Access, Fingerprint, Size as Extent};
+use vyre_host_floats::with_default_state;
 use vyre_reference::checked::{Effort, check};
 use vyre_reference::{Options, RunError, run};
 use vyre_worker::{Case, caught};
@@ -163,8 +164,18 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// The smallest case it can find for which `interesting` says yes. `progress` hears of every answer.
+/// The smallest case it can find for which `interesting` says yes. `progress` hears of every answer. Both are called under the
+/// default float state.
 pub fn reduce(
+    case: Case,
+    config: &Config,
+    interesting: &mut dyn FnMut(&Case) -> Interest,
+    progress: &mut dyn FnMut(&Progress<'_>),
+) -> Result<Reduced, Error> {
+    with_default_state(|| reduced(case, config, interesting, progress))
+}
+
+fn reduced(
     case: Case,
     config: &Config,
     interesting: &mut dyn FnMut(&Case) -> Interest,
@@ -227,10 +238,12 @@ pub fn reduce(
 /// `None` if the case itself is not valid.
 #[must_use]
 pub fn smaller(case: &Case) -> Option<Vec<Case>> {
-    let view = View::of(case.clone()).ok()?;
-    let measure = Measure::of(&view);
-    let candidates = step::all(&view).into_iter().filter_map(|step| View::of(step::apply(&view, &step)?.into_case()).ok());
-    Some(candidates.filter(|candidate| Measure::of(candidate).is_below(&measure)).map(|candidate| candidate.case).collect())
+    with_default_state(|| {
+        let view = View::of(case.clone()).ok()?;
+        let measure = Measure::of(&view);
+        let candidates = step::all(&view).into_iter().filter_map(|step| View::of(step::apply(&view, &step)?.into_case()).ok());
+        Some(candidates.filter(|candidate| Measure::of(candidate).is_below(&measure)).map(|candidate| candidate.case).collect())
+    })
 }
 
 /// What the plain interpreter must say about a candidate.

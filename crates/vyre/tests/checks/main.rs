@@ -7,6 +7,7 @@ mod checked;
 mod coverage;
 mod directive;
 mod faults;
+mod float_states;
 mod layout;
 mod optimized;
 
@@ -41,6 +42,7 @@ fn main() {
         .collect();
     trials.extend(layout::trials(&root.join("examples"), &files));
     trials.extend(faults::trials(&files));
+    trials.extend(float_states::trials(&root, &files));
     trials.extend(coverage::trials(files));
     libtest_mimic::run(&args, trials).exit();
 }
@@ -281,7 +283,7 @@ fn one(directive: &Directive, program: &Program, edits: &mut Vec<(std::ops::Rang
             let (options, result) = execute(program, launch)?;
             let outputs = result.map_err(|error| format!("did not run: {}", error.report(program)))?;
             let specialized = specialized(program, &options).map_err(|report| report.to_string())?;
-            compare(directive, &specialized, launch, &options, expected, &outputs, edits)
+            compare(directive, &specialized, launch, expected, &outputs, edits)
         }
         Kind::Checked(launch, expected) => checked::compare(directive, program, launch, expected, edits),
         Kind::Trap(launch, tag, invocation) => {
@@ -320,7 +322,6 @@ fn compare(
     directive: &Directive,
     program: &Program,
     launch: &directive::Launch,
-    options: &Options,
     expected: &[Binding],
     outputs: &[Vec<u8>],
     edits: &mut Vec<(std::ops::Range<usize>, Vec<String>)>,
