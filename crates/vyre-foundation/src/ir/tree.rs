@@ -197,6 +197,25 @@ mod tests {
     }
 
     #[test]
+    fn element_types_a_million_deep_are_an_error_with_a_place() {
+        use crate::diagnostic::{BufferPart, Location};
+        let deep = || (0..DEEP).fold(DataType::U8, |element, _| DataType::Vec { element: Box::new(element), count: 2 });
+        let buffers = vec![BufferDecl::read("a", 0, DataType::U32), BufferDecl::read("b", 1, deep())];
+        let in_buffer = Program::wrapped(buffers, [1, 1, 1], vec![Node::store("b", Expr::u32(0), Expr::load("b", Expr::u32(0)))]);
+        let in_const = Program::default().with_const("t", SpecValue::DType(deep()));
+        let places = [Location::Buffer(1, BufferPart::Element), Location::Const(0)];
+        for (program, place) in [in_buffer, in_const].into_iter().zip(places) {
+            let report = program.validated().expect_err("nested too deep");
+            let [mistake] = &report.diagnostics[..] else { panic!("one mistake is enough") };
+            assert_eq!((mistake.code.name(), mistake.location), ("E0507", Some(place)));
+            let copy = program.clone().edit(|_| ());
+            assert!(copy == program && copy.fingerprint() == program.fingerprint());
+            assert!(program.to_string().len() < 1000 && crate::wire::to_wire(&program).is_err());
+            assert!(crate::specialize::specialize(&program, []).is_ok());
+        }
+    }
+
+    #[test]
     fn a_walk_visits_statements_before_their_expressions_before_their_bodies() {
         let node = Node::if_then_else(
             Expr::lt(Expr::var("a"), Expr::u32(1)),

@@ -38,7 +38,7 @@ pub fn print(program: &Program) -> Source {
 }
 
 fn text_of(program: &Program, parts: &Parts) -> Option<String> {
-    if program.is_too_deep() {
+    if program.too_deep().is_some() {
         return None;
     }
     let mut out = String::new();

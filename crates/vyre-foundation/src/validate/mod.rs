@@ -4,7 +4,7 @@
 //! reported again where it is used. The rules, with the code each breaks:
 //!
 //! Shape
-//!  1. Statements and expressions nest at most 256 deep (E0507).
+//!  1. Statements, expressions and types nest at most 256 deep (E0507).
 //!
 //! Names
 //!  2. Buffers, constants and variables have different names wherever both can be seen (E0202).
@@ -42,7 +42,7 @@ mod uniformity;
 
 use crate::determinism::{self, Determinism};
 use crate::diagnostic::{BufferPart, Diagnostic, Location, Poison, Report};
-use crate::ir::{Access, NodeId, Program};
+use crate::ir::{Access, Program};
 use crate::kernel::Kernel;
 use vyre_spec::ErrorCode;
 use vyre_spec::limits::{MAX_NESTING, portable};
@@ -103,12 +103,21 @@ fn check(program: &Program, poison: &Poison) -> Result<Kernel, Vec<Diagnostic>> 
 
 /// Rule 1, without recursion; every later step may then recurse.
 fn nested_too_deep(program: &Program) -> Option<Diagnostic> {
-    let (place, _) = program.walk().enumerate().find(|(_, (_, depth))| *depth > MAX_NESTING)?;
-    Some(
-        Diagnostic::new(ErrorCode::E0507, format!("the program is nested more than {MAX_NESTING} deep"))
-            .at(Location::Tree(NodeId(place as u32)))
-            .help("give parts of the expression names with `let`, or split the statement"),
-    )
+    let location = program.too_deep()?;
+    let diagnostic =
+        Diagnostic::new(ErrorCode::E0507, format!("the program is nested more than {MAX_NESTING} deep")).at(location);
+    Some(match location {
+        Location::Const(_) | Location::Buffer(..) => diagnostic.help("use a type that has fewer others inside"),
+        Location::Text(_)
+        | Location::Program
+        | Location::Workgroup
+        | Location::WorkgroupAxis(_)
+        | Location::Subgroup
+        | Location::Tree(_)
+        | Location::Head(_)
+        | Location::Result(_)
+        | Location::Operation(_) => diagnostic.help("give parts of the expression names with `let`, or split the statement"),
+    })
 }
 
 /// What of a valid program is above what the smallest devices in wide use offer.

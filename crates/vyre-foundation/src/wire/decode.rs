@@ -11,7 +11,7 @@ use crate::memory_model::MemoryOrdering;
 use crate::specialize::SpecValue;
 use crate::wire::{Section, WireError};
 use vyre_spec::limits::MAX_NESTING;
-use vyre_spec::{ErrorCode, TypeId};
+use vyre_spec::{ErrorCode, TypeFamily, TypeId};
 
 /// The error is boxed so that the way of the programs that are fine, which is through many small results, stays light.
 type Result<T> = std::result::Result<T, Box<WireError>>;
@@ -301,30 +301,30 @@ impl<'a> Decoder<'a> {
         if let Some(plain) = DataType::plain_from_tag(tag) {
             return Ok(plain);
         }
-        Ok(match tag {
-            0x08 => {
+        let family = TypeFamily::from_tag(tag).ok_or_else(|| self.malformed(format!("data type {tag:#04x}")))?;
+        Ok(match family {
+            TypeFamily::Array => {
                 let size = self.number()?;
                 let element_size = usize::try_from(size).map_err(|_| self.malformed(format!("element of {size} bytes")))?;
                 DataType::Array { element_size }
             }
-            0x13 => DataType::Handle(TypeId(self.u32()?)),
-            0x14 => {
+            TypeFamily::Handle => DataType::Handle(TypeId(self.u32()?)),
+            TypeFamily::Opaque => DataType::Opaque(TypeId(self.u32()?)),
+            TypeFamily::Vec => {
                 let count = self.byte()?;
                 DataType::Vec { count, element: element(self)? }
             }
-            0x15 => {
+            TypeFamily::TensorShaped => {
                 let shape = extents(self)?.into();
                 DataType::TensorShaped { shape, element: element(self)? }
             }
-            0x16 => DataType::SparseCsr { element: element(self)? },
-            0x17 => DataType::SparseCoo { element: element(self)? },
-            0x18 => {
+            TypeFamily::SparseCsr => DataType::SparseCsr { element: element(self)? },
+            TypeFamily::SparseCoo => DataType::SparseCoo { element: element(self)? },
+            TypeFamily::SparseBsr => {
                 let (block_rows, block_cols) = (self.u32()?, self.u32()?);
                 DataType::SparseBsr { block_rows, block_cols, element: element(self)? }
             }
-            0x1E => DataType::DeviceMesh { axes: extents(self)?.into() },
-            0x80 => DataType::Opaque(TypeId(self.u32()?)),
-            other => return Err(self.malformed(format!("data type {other:#04x}"))),
+            TypeFamily::DeviceMesh => DataType::DeviceMesh { axes: extents(self)?.into() },
         })
     }
 

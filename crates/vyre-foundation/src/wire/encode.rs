@@ -3,7 +3,7 @@
 use crate::ir::{BufferDecl, DataType, Element, Expr, Item, Literal, Name, Node, Parts, Size, Walk};
 use crate::specialize::SpecValue;
 use crate::wire::Section;
-use vyre_spec::{FloatMode, Scalar};
+use vyre_spec::{FloatMode, Scalar, TypeFamily};
 
 pub(crate) fn encode_parts(parts: &Parts) -> Vec<u8> {
     let mut out = Encoder(Vec::with_capacity(1024));
@@ -124,55 +124,21 @@ impl Encoder {
         self.number(literal.bits());
     }
 
-    /// Types nest as deep as their builder made them; the loop follows the one element type each can have.
+    /// Types nest as deep as their builder made them: one level after the other, outermost first.
     fn data_type(&mut self, data_type: &DataType) {
-        let mut next = Some(data_type);
-        while let Some(data_type) = next.take() {
-            self.number(u64::from(data_type.tag()));
-            match data_type {
-                DataType::Array { element_size } => self.length(*element_size),
-                DataType::Handle(id) | DataType::Opaque(id) => self.number(u64::from(id.0)),
-                DataType::Vec { element, count } => {
-                    self.byte(*count);
-                    next = Some(element);
+        for level in data_type.levels() {
+            self.number(u64::from(level.tag()));
+            let numbers = level.numbers();
+            match level.family() {
+                None | Some(TypeFamily::SparseCsr | TypeFamily::SparseCoo) => {}
+                Some(TypeFamily::Vec) => self.byte(numbers[0] as u8),
+                Some(TypeFamily::TensorShaped | TypeFamily::DeviceMesh) => {
+                    self.length(numbers.len());
+                    numbers.iter().for_each(|number| self.number(*number));
                 }
-                DataType::TensorShaped { element, shape } => {
-                    self.length(shape.len());
-                    shape.iter().for_each(|extent| self.number(u64::from(*extent)));
-                    next = Some(element);
+                Some(TypeFamily::Array | TypeFamily::Handle | TypeFamily::Opaque | TypeFamily::SparseBsr) => {
+                    numbers.iter().for_each(|number| self.number(*number));
                 }
-                DataType::SparseCsr { element } | DataType::SparseCoo { element } => next = Some(element),
-                DataType::SparseBsr { element, block_rows, block_cols } => {
-                    self.number(u64::from(*block_rows));
-                    self.number(u64::from(*block_cols));
-                    next = Some(element);
-                }
-                DataType::DeviceMesh { axes } => {
-                    self.length(axes.len());
-                    axes.iter().for_each(|extent| self.number(u64::from(*extent)));
-                }
-                DataType::U32
-                | DataType::I32
-                | DataType::U64
-                | DataType::Vec2U32
-                | DataType::Vec4U32
-                | DataType::Bool
-                | DataType::Bytes
-                | DataType::F16
-                | DataType::BF16
-                | DataType::F32
-                | DataType::F64
-                | DataType::Tensor
-                | DataType::U8
-                | DataType::U16
-                | DataType::I8
-                | DataType::I16
-                | DataType::I64
-                | DataType::F8E4M3
-                | DataType::F8E5M2
-                | DataType::I4
-                | DataType::FP4
-                | DataType::NF4 => {}
             }
         }
     }
