@@ -62,10 +62,12 @@ impl Parser<'_> {
             }
             "const" => {
                 let constant = self.constant()?;
+                self.note_declared(&constant.0.name);
                 self.header.consts.push(constant);
             }
             _ => {
                 let buffer = self.buffer(start)?;
+                self.note_declared(&buffer.0.name);
                 self.header.buffers.push(buffer);
             }
         }

@@ -4,7 +4,7 @@ use super::ast;
 use super::ast::{ExprKind, OpenInt, StmtKind};
 use super::declarations::{does_not_fit, with_conversion, with_suffix};
 use super::infer::{self, Context};
-use crate::diagnostic::{Diagnostic, Location, Poison, Span, Spans};
+use crate::diagnostic::{Location, Mistakes, Poison, Span, Spans};
 use crate::ir::{Body, Child, Expr, Literal, Node, NodeId, Parts, Size};
 
 /// The IR of a text.
@@ -14,7 +14,7 @@ pub(super) struct Lowered {
     /// Where mistakes were reported, here or by the parser.
     pub(super) poison: Poison,
     /// Those that were found here: integers that the types their contexts fix do not hold.
-    pub(super) mistakes: Vec<Diagnostic>,
+    pub(super) mistakes: Mistakes,
 }
 
 /// The IR of a program that was read in full.
@@ -51,7 +51,7 @@ pub(super) fn lower(program: ast::Program, text: &str) -> Lowered {
         }
         None => lowering.body(program.body),
     };
-    let mut mistakes = Vec::new();
+    let mut mistakes = Mistakes::default();
     if !lowering.open.is_empty() {
         mistakes = lowering.decide(&mut parts, text);
     }
@@ -67,11 +67,11 @@ struct Lowering {
 
 impl Lowering {
     /// Puts the literals that the contexts fix in the places of open integers, which are in the order of the walk.
-    fn decide(&mut self, parts: &mut Parts, text: &str) -> Vec<Diagnostic> {
+    fn decide(&mut self, parts: &mut Parts, text: &str) -> Mistakes {
         let open = &self.open;
         let is_open = |place, _| open.binary_search_by_key(&place, |(place, _)| *place).is_ok();
         let contexts = infer::contexts(parts, is_open, &self.poison);
-        let mut mistakes = Vec::new();
+        let mut mistakes = Mistakes::default();
         let mut literals = Vec::with_capacity(open.len());
         for ((place, value), context) in open.iter().zip(contexts) {
             match context.literal(*value) {

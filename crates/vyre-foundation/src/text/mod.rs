@@ -22,7 +22,7 @@ mod tests;
 mod types;
 mod value;
 
-use crate::diagnostic::{Diagnostic, Poison, Report, Source, Spans};
+use crate::diagnostic::{Diagnostic, Mistakes, Poison, Report, Source, Spans};
 use crate::ir::{Expr, Node, Parts, Program};
 use crate::validate::mistakes_beside;
 use std::fmt;
@@ -43,13 +43,13 @@ pub fn parse(name: &str, text: &str) -> Result<Program, Report> {
     }
     let source = |spans| Arc::new(Source { name: name.into(), text: text.into(), spans });
     match read(text) {
-        Read { program: None, mistakes } => Err(Report { source: Some(source(Default::default())), diagnostics: mistakes }),
+        Read { program: None, mistakes } => Err(Report::in_source(source(Default::default()), mistakes)),
         Read { program: Some((parts, spans, poison)), mut mistakes } => {
             let program = Program::with_source(parts, Some(source(spans)));
             if mistakes.is_empty() {
                 return Ok(program);
             }
-            mistakes.extend(mistakes_beside(&program, &poison));
+            mistakes.append(mistakes_beside(&program, &poison));
             Err(Report::about(&program, mistakes))
         }
     }
@@ -59,8 +59,7 @@ pub fn parse(name: &str, text: &str) -> Result<Program, Report> {
 struct Read {
     /// `None` if some of the text could not be read.
     program: Option<(Parts, Spans, Poison)>,
-    /// In the order of the text.
-    mistakes: Vec<Diagnostic>,
+    mistakes: Mistakes,
 }
 
 fn read(text: &str) -> Read {
@@ -68,7 +67,7 @@ fn read(text: &str) -> Read {
     let mut mistakes = reading.mistakes;
     let program = reading.program.filter(|_| reading.complete).map(|program| {
         let lowered = lower::lower(program, text);
-        mistakes.extend(lowered.mistakes);
+        mistakes.append(lowered.mistakes);
         (lowered.parts, lowered.spans, lowered.poison)
     });
     Read { program, mistakes }

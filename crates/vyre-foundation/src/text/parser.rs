@@ -26,11 +26,11 @@
 //! While it reads, the parser notes what the formatter needs: which tokens make a line, and which operators are infix.
 
 use super::ast::{Expr, ExprKind, Header, Program};
-use super::lexer::{Comment, Kind, Lexed, MAX_MISTAKES, Token, lex};
+use super::lexer::{Comment, Kind, Lexed, Token, lex};
 use super::names::is_reserved;
 use super::number::Number;
 use super::suggest::nearest;
-use crate::diagnostic::{Diagnostic, Fix, Location, Span};
+use crate::diagnostic::{Diagnostic, Fix, Location, Mistakes, Span};
 use crate::ir::Name;
 use vyre_spec::limits::MAX_NESTING;
 use vyre_spec::{ErrorCode, Precedence};
@@ -64,8 +64,7 @@ pub(super) struct Reading {
     pub(super) program: Option<Program>,
     /// Whether all of the text is in the program, mistakes and all.
     pub(super) complete: bool,
-    /// In the order of the text.
-    pub(super) mistakes: Vec<Diagnostic>,
+    pub(super) mistakes: Mistakes,
     pub(super) tokens: Vec<Token>,
     pub(super) comments: Vec<Comment>,
     pub(super) marks: Vec<Mark>,
@@ -76,10 +75,8 @@ pub(super) struct Reading {
 pub(super) fn read(text: &str) -> Reading {
     let (mut parser, comments) = Parser::new(text);
     let program = parser.program().ok();
-    let mut mistakes = std::mem::take(&mut parser.mistakes);
-    mistakes.sort_by_key(|mistake| if let Some(Location::Text(span)) = mistake.location { span.start } else { 0 });
-    mistakes.truncate(MAX_MISTAKES);
-    let Parser { tokens, marks, lines, complete, .. } = parser;
+    let Parser { tokens, marks, lines, complete, mut mistakes, lexer_mistakes, .. } = parser;
+    mistakes.append(lexer_mistakes);
     Reading { program, complete, mistakes, tokens, comments, marks, lines }
 }
 
@@ -97,7 +94,9 @@ pub(super) struct Parser<'a> {
     pub(super) tokens: Vec<Token>,
     /// The number of the next token; at most that of [`Kind::End`].
     pub(super) at: usize,
-    pub(super) mistakes: Vec<Diagnostic>,
+    pub(super) mistakes: Mistakes,
+    /// Those that were found before it began.
+    pub(super) lexer_mistakes: Mistakes,
     /// The token of the last mistake: a second one at the same place would say the same.
     last_mistake: Option<usize>,
     /// Whether nothing was left out of the tree.
@@ -108,6 +107,8 @@ pub(super) struct Parser<'a> {
     pub(super) deep_nest: bool,
     /// Keywords that something was named by, which was reported; where no keyword can stand they are names.
     misnamed: Vec<&'a str>,
+    /// Keywords that a buffer or a constant has as its name, in quotes.
+    declared_keywords: Vec<Name>,
     pub(super) header: Header,
     /// Declarations that were begun but are wrong; their absence is not reported on top.
     pub(super) broken_workgroup: bool,
@@ -129,12 +130,14 @@ impl<'a> Parser<'a> {
             marks: vec![Mark::Plain; tokens.len()],
             tokens,
             at: 0,
-            mistakes,
+            mistakes: Mistakes::default(),
+            lexer_mistakes: mistakes,
             last_mistake: None,
             complete: true,
             stood_in: false,
             deep_nest: false,
             misnamed: Vec::new(),
+            declared_keywords: Vec::new(),
             header: Header::default(),
             broken_workgroup: false,
             half_used: false,
@@ -347,10 +350,16 @@ impl<'a> Parser<'a> {
         self.word().is_some_and(is_name) && matches!(self.punct_ahead(1), Some("=" | "["))
     }
 
-    /// Whether a buffer or a constant has this name.
-    fn is_declared(&self, name: &str) -> bool {
-        let buffers = self.header.buffers.iter().map(|(decl, _)| &decl.name);
-        buffers.chain(self.header.consts.iter().map(|(decl, _)| &decl.name)).any(|declared| *declared == *name)
+    /// Whether a buffer or a constant has this keyword as its name.
+    fn is_declared(&self, keyword: &str) -> bool {
+        self.declared_keywords.iter().any(|declared| *declared == *keyword)
+    }
+
+    /// Notes that a buffer or a constant has this name.
+    pub(super) fn note_declared(&mut self, name: &Name) {
+        if is_reserved(name) && !self.is_declared(name) {
+            self.declared_keywords.push(name.clone());
+        }
     }
 
     /// The mistake that a keyword stands where something else was expected.
@@ -376,7 +385,9 @@ impl<'a> Parser<'a> {
                 if !is_name {
                     return Err(skip);
                 }
-                self.misnamed.push(word);
+                if !self.is_misnamed(word) {
+                    self.misnamed.push(word);
+                }
                 word.into()
             }
             (_, Some(_) | None) => return Err(self.unexpected(what)),

@@ -2,7 +2,7 @@
 
 use super::ast::{Expr, ExprKind, Stmt, StmtKind};
 use super::code;
-use super::lexer::{Kind, MAX_MISTAKES};
+use super::lexer::Kind;
 use super::parser::{Mark, Named, Parsed, Parser, Skip};
 use super::suggest::nearest;
 use crate::diagnostic::{Diagnostic, Fix, Location, Span};
@@ -66,10 +66,7 @@ impl Parser<'_> {
         body
     }
 
-    fn more_statements(&mut self) -> bool {
-        if self.mistakes.len() >= MAX_MISTAKES {
-            self.at = self.tokens.len() - 1;
-        }
+    fn more_statements(&self) -> bool {
         !self.at_end() && !self.is("}")
     }
 

@@ -31,7 +31,7 @@ pub fn parse_data_type(text: &str) -> Option<DataType> {
     }
     let (mut parser, _) = Parser::new(text);
     let data_type = parser.data_type().ok()?;
-    (parser.at_end() && parser.mistakes.is_empty()).then_some(data_type)
+    (parser.at_end() && parser.mistakes.is_empty() && parser.lexer_mistakes.is_empty()).then_some(data_type)
 }
 
 impl Parser<'_> {

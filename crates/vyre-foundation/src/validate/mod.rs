@@ -41,7 +41,7 @@ mod resolve;
 mod uniformity;
 
 use crate::determinism::{self, Determinism};
-use crate::diagnostic::{BufferPart, Diagnostic, Location, Poison, Report};
+use crate::diagnostic::{BufferPart, Diagnostic, Location, Mistakes, Poison, Report};
 use crate::ir::{Access, Program};
 use crate::kernel::Kernel;
 use vyre_spec::ErrorCode;
@@ -88,13 +88,13 @@ pub(crate) fn validate(program: &Program) -> Result<Validated, Report> {
 }
 
 /// Every mistake against the rules beside those that were reported where something stands in.
-pub(crate) fn mistakes_beside(program: &Program, poison: &Poison) -> Vec<Diagnostic> {
+pub(crate) fn mistakes_beside(program: &Program, poison: &Poison) -> Mistakes {
     check(program, poison).err().unwrap_or_default()
 }
 
-fn check(program: &Program, poison: &Poison) -> Result<Kernel, Vec<Diagnostic>> {
+fn check(program: &Program, poison: &Poison) -> Result<Kernel, Mistakes> {
     if let Some(mistake) = nested_too_deep(program) {
-        return Err(vec![mistake]);
+        return Err(vec![mistake].into());
     }
     let (mut kernel, mut mistakes) = resolve::resolve(program, poison);
     uniformity::check(&mut kernel, &mut mistakes);
