@@ -63,9 +63,10 @@ struct Read {
 }
 
 fn read(text: &str) -> Read {
-    let reading = parser::read(text);
-    let mut mistakes = reading.mistakes;
-    let program = reading.program.filter(|_| reading.complete).map(|program| {
+    let parser::Reading { program, complete, mut mistakes, tokens, comments, marks, lines } = parser::read(text);
+    // Only the formatter needs these.
+    drop((tokens, comments, marks, lines));
+    let program = program.filter(|_| complete).map(|program| {
         let lowered = lower::lower(program, text);
         mistakes.append(lowered.mistakes);
         (lowered.parts, lowered.spans, lowered.poison)

@@ -1,7 +1,10 @@
 //! Bytes to programs. Nothing about the bytes is trusted.
 //!
-//! A length is believed only as far as bytes are left to back it, nesting is counted, and whatever the encoder would have written
-//! differently is refused: decoding and encoding again gives the same bytes.
+//! Nesting is counted, and whatever the encoder would have written differently is refused: decoding and encoding again gives the
+//! same bytes.
+//!
+//! A length is believed only as far as bytes are left to back it: every item takes at least one, those that are still to come in the
+//! lists around included. So lists are reserved as long as they say, which adds up to no more items than the file has bytes.
 
 use crate::ir::{
     Access, AtomicOp, BinaryOp, Body, BufferDecl, Builtin, ConstDecl, DataType, Element, Expr, FloatMode, Literal, Name, Node,
@@ -18,7 +21,7 @@ type Result<T> = std::result::Result<T, Box<WireError>>;
 
 /// The parts in `bytes`, which begin at `offset` of the file.
 pub(super) fn decode_parts(bytes: &[u8], offset: usize) -> Result<Parts> {
-    let mut input = Decoder { bytes, offset, at: 0, end: bytes.len(), names: Names::default() };
+    let mut input = Decoder { bytes, offset, at: 0, end: bytes.len(), owed: 0, names: Names::default() };
     input.section(Section::Attributes)?;
     let floats = match input.byte()? {
         0 => FloatMode::Ieee,
@@ -52,6 +55,8 @@ struct Decoder<'a> {
     at: usize,
     /// Where the section ends, and between sections the bytes.
     end: usize,
+    /// Items that lengths have promised and that have not been begun; each takes at least a byte.
+    owed: usize,
     names: Names,
 }
 
@@ -69,18 +74,6 @@ impl Names {
         let hash = bytes.iter().fold(bytes.len() as u32, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x9E37_79B1));
         let places = self.0.len();
         &mut self.0[(hash >> 16) as usize & (places - 1)]
-    }
-}
-
-/// How many items a length alone reserves memory for: a body that claims more than it has ends in an error, and no more than
-/// [`MAX_NESTING`] of them are open at a time.
-const RESERVED: usize = 16;
-
-/// Makes room for the next of `count` items. What is reserved follows what has been read, and is never more than the length says: a
-/// statement of one byte takes the memory of a whole [`Node`], so room for twice as many would be felt.
-fn grow<T>(items: &mut Vec<T>, count: usize) {
-    if items.len() == items.capacity() {
-        items.reserve_exact(items.len().max(RESERVED).min(count - items.len()));
     }
 }
 
@@ -193,24 +186,35 @@ impl<'a> Decoder<'a> {
     fn length(&mut self) -> Result<usize> {
         let start = self.at;
         let length = self.number()?;
+        let left = self.left().saturating_sub(self.owed);
         match usize::try_from(length) {
-            Ok(length) if length <= self.left() => Ok(length),
+            Ok(length) if length <= left => Ok(length),
             _ => {
-                let left = self.left();
                 self.at = start;
-                Err(self.error(ErrorCode::E0603, format!("a length of {length} is given and {left} bytes are left")))
+                Err(self.error(ErrorCode::E0603, format!("a length of {length} is given and {left} bytes are left for it")))
             }
         }
     }
 
-    fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
-        let length = self.length()?;
-        let mut items = Vec::new();
-        for _ in 0..length {
-            grow(&mut items, length);
+    /// So many items, which the lengths that were read before them promised.
+    fn items<T>(&mut self, count: usize, mut item: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
+        // The length may have been read before others that were promised as much.
+        let left = self.left().saturating_sub(self.owed);
+        if count > left {
+            return Err(self.error(ErrorCode::E0603, format!("{count} items follow and {left} bytes are left for them")));
+        }
+        let mut items = Vec::with_capacity(count);
+        self.owed += count;
+        for _ in 0..count {
+            self.owed -= 1;
             items.push(item(self)?);
         }
         Ok(items)
+    }
+
+    fn list<T>(&mut self, item: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
+        let length = self.length()?;
+        self.items(length, item)
     }
 
     fn text(&mut self, length: usize) -> Result<Name> {
@@ -356,12 +360,7 @@ impl<'a> Decoder<'a> {
     }
 
     fn nodes(&mut self, count: usize, depth: u32) -> Result<Body> {
-        let mut nodes = Vec::new();
-        for _ in 0..count {
-            grow(&mut nodes, count);
-            nodes.push(self.node(depth)?);
-        }
-        Ok(nodes.into())
+        self.items(count, |input| input.node(depth)).map(Body::from)
     }
 
     fn node(&mut self, depth: u32) -> Result<Node> {
@@ -433,12 +432,7 @@ impl<'a> Decoder<'a> {
     }
 
     fn exprs<T: From<Expr>>(&mut self, count: usize, depth: u32) -> Result<Vec<T>> {
-        let mut exprs = Vec::new();
-        for _ in 0..count {
-            grow(&mut exprs, count);
-            exprs.push(self.expr(depth)?);
-        }
-        Ok(exprs)
+        self.items(count, |input| input.expr(depth))
     }
 
     /// An expression or, without moving it there, what holds one.
