@@ -7,8 +7,8 @@
 //! Nobody reads more than [`MAX_DIAGNOSTICS`] mistakes in one go. So many are worked out, with suggestions and other places that
 //! matter; the rest are counted ([`Mistakes`]), which keeps time and memory in proportion to the program.
 
-use crate::ir::{Axis, NodeId, Program};
-use std::collections::BTreeSet;
+use crate::ir::{Axis, Name, NodeId, Program};
+use std::collections::{BTreeSet, HashSet};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use vyre_spec::ErrorCode;
@@ -202,19 +202,38 @@ impl PartialEq for Lines {
 impl Eq for Lines {}
 
 /// Parts of a program that are poisoned: a mistake was reported there, and nothing more is said about it. Of a poisoned expression
-/// nothing is known, but those below it are as they were written.
+/// nothing is known, but those below it are as they were written. A poisoned name may be declared by something that could not be
+/// read: that it is not known says nothing.
 #[derive(Debug, Default)]
-pub(crate) struct Poison(BTreeSet<Location>);
+pub(crate) struct Poison {
+    parts: BTreeSet<Location>,
+    names: HashSet<Name>,
+}
 
 impl Poison {
     /// Notes a part.
     pub(crate) fn add(&mut self, location: Location) {
-        self.0.insert(location);
+        self.parts.insert(location);
     }
 
     /// Whether a mistake was reported here.
     pub(crate) fn has(&self, location: Location) -> bool {
-        self.0.contains(&location)
+        self.parts.contains(&location)
+    }
+
+    /// Forgets what was noted about a declaration that was not read in the end: its number goes to the next one.
+    pub(crate) fn forget(&mut self, location: Location) {
+        self.parts.remove(&location);
+    }
+
+    /// Notes a name.
+    pub(crate) fn add_name(&mut self, name: Name) {
+        self.names.insert(name);
+    }
+
+    /// Whether what the name stands for may be declared where nothing could be read.
+    pub(crate) fn has_name(&self, name: &Name) -> bool {
+        self.names.contains(name)
     }
 }
 

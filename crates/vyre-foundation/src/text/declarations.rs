@@ -74,6 +74,17 @@ impl Parser<'_> {
         Ok(())
     }
 
+    /// Forgets what was read of a declaration that ended in a mistake, which began at token `start`. Its name is hidden by what skips
+    /// the rest of it.
+    pub(super) fn broken_declaration(&mut self, start: usize) {
+        let (buffer, constant) = (self.header.buffers.len() as u32, self.header.consts.len() as u32);
+        let parts = [BufferPart::Element, BufferPart::Count, BufferPart::Binding].map(|part| Location::Buffer(buffer, part));
+        parts.into_iter().chain([Location::Const(constant)]).for_each(|part| self.header.poison.forget(part));
+        if self.slice(self.tokens[start].span) == "subgroup" {
+            self.header.poison.add(Location::Subgroup);
+        }
+    }
+
     fn once(&mut self, span: Span, earlier: Option<Span>) {
         if let Some(earlier) = earlier {
             self.mistake(

@@ -6,6 +6,7 @@ use super::declarations::{does_not_fit, with_conversion, with_suffix};
 use super::infer::{self, Context};
 use crate::diagnostic::{Location, Mistakes, Poison, Span, Spans};
 use crate::ir::{Body, Child, Expr, Literal, Node, NodeId, Parts, Size};
+use vyre_spec::limits::SUBGROUP_SIZES;
 
 /// The IR of a text.
 pub(super) struct Lowered {
@@ -17,16 +18,18 @@ pub(super) struct Lowered {
     pub(super) mistakes: Mistakes,
 }
 
-/// The IR of a program that was read in full.
+/// The IR of a program, as far as it was read.
 pub(super) fn lower(program: ast::Program, text: &str) -> Lowered {
     let header = program.header;
     let mut lowering = Lowering { spans: Spans::default(), open: Vec::new(), poison: header.poison };
+    let poisoned_subgroup = lowering.poison.has(Location::Subgroup).then_some(SUBGROUP_SIZES[0]);
     let one = || ([Size::Lit(1), Size::Lit(1), Size::Lit(1)], program.name_span, [program.name_span; 3]);
     let (workgroup, workgroup_span, workgroup_axes) = header.workgroup.unwrap_or_else(one);
     let mut parts = Parts {
         workgroup,
         floats: header.floats.map_or_else(Default::default, |(mode, _)| mode),
-        subgroup: header.subgroup.map(|(size, _)| size),
+        // One that is declared by a line that cannot be read is not missing.
+        subgroup: header.subgroup.map(|(size, _)| size).or(poisoned_subgroup),
         consts: Vec::with_capacity(header.consts.len()),
         buffers: Vec::with_capacity(header.buffers.len()),
         body: Body::default(),

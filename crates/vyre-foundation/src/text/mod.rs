@@ -36,7 +36,7 @@ pub use types::parse_data_type;
 pub use value::{format_value, parse_value};
 
 /// Reads a program. `name` is what the text is called in messages, usually its path. The program may still be invalid: see
-/// [`Program::validated`]. If the text is wrong in a way that lets all of it be read, the report has what the validator finds too.
+/// [`Program::validated`]. If parts of the text cannot be read, the report has what the validator finds in the others, too.
 pub fn parse(name: &str, text: &str) -> Result<Program, Report> {
     if is_too_large(text.len()) {
         return Err(too_large(name));
@@ -57,16 +57,16 @@ pub fn parse(name: &str, text: &str) -> Result<Program, Report> {
 
 /// A text that was read and lowered.
 struct Read {
-    /// `None` if some of the text could not be read.
+    /// `None` if it cannot be seen what is inside of what. What could not be read otherwise is poisoned or left out.
     program: Option<(Parts, Spans, Poison)>,
     mistakes: Mistakes,
 }
 
 fn read(text: &str) -> Read {
-    let parser::Reading { program, complete, mut mistakes, tokens, comments, marks, lines } = parser::read(text);
+    let parser::Reading { program, balanced, mut mistakes, tokens, comments, marks, lines, .. } = parser::read(text);
     // Only the formatter needs these.
     drop((tokens, comments, marks, lines));
-    let program = program.filter(|_| complete).map(|program| {
+    let program = program.filter(|_| balanced).map(|program| {
         let lowered = lower::lower(program, text);
         mistakes.append(lowered.mistakes);
         (lowered.parts, lowered.spans, lowered.poison)

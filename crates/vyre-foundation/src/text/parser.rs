@@ -16,10 +16,10 @@
 //! The parser is recursive, and its depth is bounded: what would nest deeper than [`MAX_NESTING`] in the IR is refused before it is
 //! built, however flat it looks (a sum of a thousand terms is a thousand deep).
 //!
-//! After a mistake that leaves a hole in the tree the parser goes on with the next statement, so that one run reports many; such a
-//! tree is not lowered, because what is missing from it would be missed elsewhere too. Where it can be seen how the text goes on, as
-//! behind an unknown function or a number that is too large, something unknown stands in and the tree is complete: then the
-//! validator looks at it as well.
+//! After a mistake the parser goes on, so that one run reports many. Where it can be seen how the text goes on, as behind an unknown
+//! function or a number that is too large, something unknown stands in. Else the statement or declaration is left out and the parser
+//! goes on with the next; the names that it may have declared are poisoned, so that nobody misses them. Either way the validator looks
+//! at all the rest. Only if the braces do not match is the tree not lowered: then nobody can say what is inside of what.
 //!
 //! What recurses is kept apart from what builds messages (`inline(never)`): a message takes more stack than a level of nesting.
 //!
@@ -64,6 +64,8 @@ pub(super) struct Reading {
     pub(super) program: Option<Program>,
     /// Whether all of the text is in the program, mistakes and all.
     pub(super) complete: bool,
+    /// Whether every brace has its other one.
+    pub(super) balanced: bool,
     pub(super) mistakes: Mistakes,
     pub(super) tokens: Vec<Token>,
     pub(super) comments: Vec<Comment>,
@@ -75,9 +77,9 @@ pub(super) struct Reading {
 pub(super) fn read(text: &str) -> Reading {
     let (mut parser, comments) = Parser::new(text);
     let program = parser.program().ok();
-    let Parser { tokens, marks, lines, complete, mut mistakes, lexer_mistakes, .. } = parser;
+    let Parser { tokens, marks, lines, complete, balanced, mut mistakes, lexer_mistakes, .. } = parser;
     mistakes.append(lexer_mistakes);
-    Reading { program, complete, mistakes, tokens, comments, marks, lines }
+    Reading { program, complete, balanced, mistakes, tokens, comments, marks, lines }
 }
 
 /// A mistake was reported; whoever can goes on behind it.
@@ -101,6 +103,8 @@ pub(super) struct Parser<'a> {
     last_mistake: Option<usize>,
     /// Whether nothing was left out of the tree.
     complete: bool,
+    /// Whether every brace has its other one.
+    balanced: bool,
     /// Whether a number or a type that was read since this was last cleared is a stand-in.
     pub(super) stood_in: bool,
     /// Whether the nest of statements that the parser is in was reported to be too deep.
@@ -134,6 +138,7 @@ impl<'a> Parser<'a> {
             lexer_mistakes: mistakes,
             last_mistake: None,
             complete: true,
+            balanced: true,
             stood_in: false,
             deep_nest: false,
             misnamed: Vec::new(),
@@ -196,6 +201,11 @@ impl<'a> Parser<'a> {
 
     pub(super) fn is(&self, token: &str) -> bool {
         self.punct() == Some(token)
+    }
+
+    /// Whether the token before the next one is this.
+    pub(super) fn previous_is(&self, token: &'static str) -> bool {
+        self.tokens[self.at.saturating_sub(1)].kind == Kind::Punct(token)
     }
 
     pub(super) fn at_end(&self) -> bool {
@@ -512,6 +522,26 @@ impl<'a> Parser<'a> {
         }
     }
 
+    /// Poisons the names that may be declared by these tokens, which are left out of the tree.
+    fn hide_names(&mut self, tokens: std::ops::Range<usize>) {
+        for at in tokens.clone() {
+            let token = &self.tokens[at];
+            let name = match &token.kind {
+                Kind::Quoted(name) => name.as_str(),
+                Kind::Word => self.slice(token.span),
+                Kind::String(_) | Kind::Number(_) | Kind::Punct(_) | Kind::Bad | Kind::End => continue,
+            };
+            let before = at.checked_sub(1).filter(|before| tokens.contains(before) && !token.newline_before);
+            let before = before.map(|before| &self.tokens[before]).filter(|before| before.kind == Kind::Word);
+            let keyword = before.is_some_and(|before| matches!(self.slice(before.span), "let" | "for" | "buffer" | "const"));
+            // A word that should have been one of these.
+            let follows = before.is_some() && matches!(self.tokens[at + 1].kind, Kind::Punct("=" | ":"));
+            if keyword || follows {
+                self.header.poison.add_name(name.into());
+            }
+        }
+    }
+
     fn begins_statement(&self) -> bool {
         const WORDS: [&str; 14] = [
             "let",
@@ -557,6 +587,7 @@ impl<'a> Parser<'a> {
             brackets += bracket(&self.token().kind);
             self.at += 1;
         }
+        self.hide_names(start..self.at);
         self.resume(self.at);
         self.last_mistake = None;
         self.line_start = self.at;
@@ -572,6 +603,7 @@ impl<'a> Parser<'a> {
 
     /// Goes behind the statements up to the brace that closes them.
     pub(super) fn skip_body(&mut self) {
+        let start = self.at;
         let mut braces = 0u32;
         while !self.at_end() {
             match self.punct() {
@@ -582,6 +614,7 @@ impl<'a> Parser<'a> {
             }
             self.at += 1;
         }
+        self.hide_names(start..self.at);
         self.line_start = self.at;
     }
 
@@ -592,6 +625,7 @@ impl<'a> Parser<'a> {
         } else {
             let diagnostic = self.unexpected_here("`}`").related(Location::Text(open), "this `{` is not closed");
             self.refuse(diagnostic);
+            self.balanced = false;
         }
     }
 
@@ -642,14 +676,17 @@ impl<'a> Parser<'a> {
                 _ => diagnostic,
             };
             self.refuse(diagnostic);
+            self.balanced = false;
         }
-        if self.header.workgroup.is_none() && !self.broken_workgroup {
+        if self.header.workgroup.is_none() {
             self.header.poison.add(Location::Workgroup);
-            self.mistake(
-                Diagnostic::new(ErrorCode::E0411, "the workgroup size is missing")
-                    .at(Location::Text(name_span))
-                    .fix("declare it", Fix::InsertAfter(Location::Text(open), "\n  workgroup 64".into())),
-            );
+            if !self.broken_workgroup {
+                self.mistake(
+                    Diagnostic::new(ErrorCode::E0411, "the workgroup size is missing")
+                        .at(Location::Text(name_span))
+                        .fix("declare it", Fix::InsertAfter(Location::Text(open), "\n  workgroup 64".into())),
+                );
+            }
         }
         Ok(Program { name, name_span, span, header: std::mem::take(&mut self.header), body })
     }

@@ -34,9 +34,7 @@ impl Parser<'_> {
                         .help("move it to the top of the program");
                     self.mistake_here(diagnostic);
                 }
-                if self.declaration().and_then(|()| self.end_of_statement()).is_err() {
-                    self.recover(start);
-                }
+                self.whole_declaration(start);
             } else {
                 first_statement.get_or_insert(self.span());
                 if !self.one_statement(depth, &mut body) {
@@ -56,14 +54,22 @@ impl Parser<'_> {
                 let diagnostic =
                     Diagnostic::new(ErrorCode::E0108, "declarations stand at the top of the program, outside of blocks");
                 self.mistake_here(diagnostic.help("move it to the top of the program"));
-                if self.declaration().and_then(|()| self.end_of_statement()).is_err() {
-                    self.recover(start);
-                }
+                self.whole_declaration(start);
             } else if !self.one_statement(depth, &mut body) {
                 break;
             }
         }
         body
+    }
+
+    /// Reads the declaration that begins at token `start`, to the end of its line.
+    fn whole_declaration(&mut self, start: usize) {
+        if self.declaration().is_err() {
+            self.broken_declaration(start);
+            self.recover(start);
+        } else if self.end_of_statement().is_err() {
+            self.recover(start);
+        }
     }
 
     fn more_statements(&self) -> bool {
@@ -81,8 +87,13 @@ impl Parser<'_> {
         }
         match self.statement(depth) {
             Ok(stmt) => {
+                let has_body = self.previous_is("}");
                 body.push(stmt);
                 if self.end_of_statement().is_err() {
+                    // What follows may belong to it, so that it is not what was meant.
+                    if !has_body {
+                        body.pop();
+                    }
                     self.recover(start);
                 }
             }
@@ -288,8 +299,12 @@ impl Parser<'_> {
 
     fn if_statement(&mut self, depth: u32) -> Parsed<Stmt> {
         let head = self.bump();
-        let condition = self.before_block(depth + 1)?;
+        let mut condition = self.before_block(depth + 1)?;
+        let ends_before_block = self.is("{");
         let then = self.block(depth + 1)?;
+        if !ends_before_block {
+            condition = self.stand_in(condition.span);
+        }
         let mut otherwise = Vec::new();
         if self.word() == Some("else") {
             self.bump();
@@ -321,7 +336,8 @@ impl Parser<'_> {
                 self.refuse(diagnostic.help("the second bound is not part of the range: `0..n` ends with n - 1"));
                 self.bump();
             }
-            self.before_block(depth + 1)?
+            let to = self.before_block(depth + 1)?;
+            if self.is("{") { to } else { self.stand_in(to.span) }
         } else {
             let skip = self.unexpected("`..`");
             if !self.is("{") {

@@ -194,6 +194,7 @@ impl<'a> Resolver<'a> {
         };
         let diagnostic = match self.constant(name) {
             Some((n, _)) if self.poison.has(Location::Const(n)) => return None,
+            None if self.poison.has_name(name) => return None,
             Some((_, SpecValue::U32(value))) => return Some(*value),
             Some((_, other)) => Diagnostic::new(ErrorCode::E0412, format!("{name:?} is {}, and a size is u32", other.kind()))
                 .expected("a u32 constant")
@@ -319,6 +320,7 @@ impl<'a> Resolver<'a> {
             Element::Type(data_type) => data_type.clone(),
             Element::Const(name) => match self.constant(name) {
                 Some((n, SpecValue::DType(_))) if self.poison.has(Location::Const(n)) => return None,
+                None if self.poison.has_name(name) => return None,
                 Some((_, SpecValue::DType(data_type))) => data_type.clone(),
                 Some((_, other)) => {
                     self.mistake(
@@ -635,6 +637,9 @@ impl<'a> Resolver<'a> {
     fn assignable(&mut self, name: &Name, place: NodeId) -> Option<(VarId, Option<ValueType>, Location)> {
         let location = Location::Head(place);
         let Some(binding) = self.names.get(name) else {
+            if self.poison.has_name(name) {
+                return None;
+            }
             let diagnostic = self.unknown(name, location);
             let diagnostic = match diagnostic.help {
                 None => diagnostic.help(format!("declare it: {}", code(&format!("let {name} = …")))),
@@ -700,6 +705,9 @@ impl<'a> Resolver<'a> {
                     .at(location)
                     .related(declared, "declared here"),
             );
+            return None;
+        }
+        if self.poison.has_name(name) {
             return None;
         }
         let suggestion = self.suggest(|| nearest(name, self.parts.buffers.iter().map(|decl| decl.name.as_str())));
@@ -950,8 +958,10 @@ impl<'a> Resolver<'a> {
     fn var(&mut self, name: &Name, place: NodeId) -> Typed {
         let location = Location::Head(place);
         let Some(binding) = self.names.get(name) else {
-            let diagnostic = self.unknown(name, location);
-            self.mistake(diagnostic);
+            if !self.poison.has_name(name) {
+                let diagnostic = self.unknown(name, location);
+                self.mistake(diagnostic);
+            }
             return self.unknown_expr(place);
         };
         match binding.meaning {
