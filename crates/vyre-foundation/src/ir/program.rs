@@ -291,7 +291,7 @@ impl Hash for Program {
 /// The text form.
 impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&crate::text::print(self).text)
+        crate::text::write_program(f, self)
     }
 }
 

@@ -88,6 +88,11 @@ pub(crate) fn code(text: &str) -> String {
     if text.contains('`') { text.into() } else { format!("`{text}`") }
 }
 
+/// A program as it is spelled in a text.
+pub(crate) fn write_program(f: &mut fmt::Formatter<'_>, program: &Program) -> fmt::Result {
+    printer::write_program(f, program, None)
+}
+
 /// A name as it is spelled in a text.
 pub(crate) fn write_name(f: &mut fmt::Formatter<'_>, name: &str) -> fmt::Result {
     names::write_name(f, name)

@@ -455,7 +455,9 @@ fn what_cannot_be_read_hides_no_other_mistakes() {
 
 #[test]
 fn what_only_a_line_declares_that_cannot_be_read_is_not_missed() {
-    for line in ["let a = +", "let a: u32 = 1", "lett a = 1", "u32 a = 1", "const a u32 = 1", "buffer a: red u32", "let a = 1 and 2"] {
+    for line in
+        ["let a = +", "let a: u32 = 1", "lett a = 1", "u32 a = 1", "const a u32 = 1", "buffer a: red u32", "let a = 1 and 2"]
+    {
         let uses = "u[a] = a\na = a + 1\na[0] = a[1]\nlet b = a\nu[0] = b\nu[1] = atomic_(a, len(a))";
         assert_eq!(all(&format!("{line}\n{uses}")).split("; ").count(), 2, "{line}");
     }
