@@ -62,6 +62,11 @@ impl SpecValue {
         self.literal().map_or("dtype", |literal| literal.scalar().name())
     }
 
+    /// One value of each kind.
+    pub(crate) fn one_of_each() -> [SpecValue; 5] {
+        [SpecValue::U32(0), SpecValue::I32(0), SpecValue::F32(0.0), SpecValue::Bool(false), SpecValue::DType(DataType::U32)]
+    }
+
     /// The value as a number, for devices that take override constants so; a type is its tag.
     #[must_use]
     pub fn as_pipeline_f64(&self) -> f64 {
@@ -95,9 +100,7 @@ impl SpecValue {
     /// Reads a value of this kind; see [`SpecValue::kind`].
     #[must_use]
     pub fn parse(kind: &str, text: &str) -> Option<SpecValue> {
-        let kinds =
-            [SpecValue::U32(0), SpecValue::I32(0), SpecValue::F32(0.0), SpecValue::Bool(false), SpecValue::DType(DataType::U32)];
-        kinds.iter().find(|value| value.kind() == kind)?.parse_same_kind(text)
+        SpecValue::one_of_each().iter().find(|value| value.kind() == kind)?.parse_same_kind(text)
     }
 
     /// Reads a value of the same kind as this one, as `--const` takes it: `7`, `-1.5`, `true`, `f16`.

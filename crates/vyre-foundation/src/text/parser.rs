@@ -27,7 +27,7 @@
 
 use super::ast::{Expr, ExprKind, Header, Program};
 use super::lexer::{Comment, Kind, Lexed, Token, lex};
-use super::names::is_reserved;
+use super::names::{Keyword, Role, is_reserved};
 use super::number::Number;
 use super::suggest::nearest;
 use crate::diagnostic::{Diagnostic, Fix, Location, Mistakes, Span};
@@ -533,7 +533,8 @@ impl<'a> Parser<'a> {
             };
             let before = at.checked_sub(1).filter(|before| tokens.contains(before) && !token.newline_before);
             let before = before.map(|before| &self.tokens[before]).filter(|before| before.kind == Kind::Word);
-            let keyword = before.is_some_and(|before| matches!(self.slice(before.span), "let" | "for" | "buffer" | "const"));
+            let keyword = before.and_then(|before| Keyword::from_word(self.slice(before.span)));
+            let keyword = matches!(keyword, Some(Keyword::Let | Keyword::For | Keyword::Buffer | Keyword::Const));
             // A word that should have been one of these.
             let follows = before.is_some() && matches!(self.tokens[at + 1].kind, Kind::Punct("=" | ":"));
             if keyword || follows {
@@ -543,23 +544,10 @@ impl<'a> Parser<'a> {
     }
 
     fn begins_statement(&self) -> bool {
-        const WORDS: [&str; 14] = [
-            "let",
-            "if",
-            "for",
-            "break",
-            "continue",
-            "return",
-            "barrier",
-            "trap",
-            "region",
-            "atomic",
-            "workgroup",
-            "floats",
-            "const",
-            "buffer",
-        ];
-        self.word().is_some_and(|word| WORDS.contains(&word))
+        self.word().and_then(Keyword::from_word).is_some_and(|keyword| match keyword.role() {
+            Role::Declaration | Role::Attribute | Role::Statement | Role::Operation => true,
+            Role::Inside | Role::Value => false,
+        })
     }
 
     /// Goes to where the next statement most likely begins, after a mistake in the one that began at token `start`: the next line

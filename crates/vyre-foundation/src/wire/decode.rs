@@ -12,6 +12,7 @@ use crate::ir::{
 };
 use crate::memory_model::MemoryOrdering;
 use crate::specialize::SpecValue;
+use crate::wire::tags::{ExprTag, NodeTag};
 use crate::wire::{Section, WireError};
 use vyre_spec::limits::MAX_NESTING;
 use vyre_spec::{ErrorCode, TypeFamily, TypeId};
@@ -366,20 +367,20 @@ impl<'a> Decoder<'a> {
     fn node(&mut self, depth: u32) -> Result<Node> {
         self.nested(depth)?;
         let below = depth + 1;
-        Ok(match self.byte()? {
-            0x01 => {
+        Ok(match self.op(NodeTag::from_byte, "statement")? {
+            NodeTag::Let => {
                 let name = self.name()?;
                 Node::Let { name, value: self.expr(below)? }
             }
-            0x02 => {
+            NodeTag::Assign => {
                 let name = self.name()?;
                 Node::Assign { name, value: self.expr(below)? }
             }
-            0x03 => {
+            NodeTag::Store => {
                 let buffer = self.name()?;
                 Node::Store { buffer, index: self.expr(below)?, value: self.expr(below)? }
             }
-            0x04 => {
+            NodeTag::Atomic => {
                 let result = self.optional_name()?;
                 let op = self.op(AtomicOp::from_tag, "atomic op")?;
                 let buffer = self.name()?;
@@ -387,42 +388,41 @@ impl<'a> Decoder<'a> {
                 let index = self.expr(below)?;
                 Node::Atomic { result, op, buffer, index, operands: self.exprs(count, below)? }
             }
-            0x05 => {
+            NodeTag::Subgroup => {
                 let result = self.optional_name()?;
                 let op = self.op(SubgroupOp::from_tag, "subgroup op")?;
                 let count = self.length()?;
                 Node::Subgroup { result, op, operands: self.exprs(count, below)? }
             }
-            0x06 => {
+            NodeTag::If => {
                 let (then, otherwise) = (self.length()?, self.length()?);
                 let cond = self.expr(below)?;
                 Node::If { cond, then: self.nodes(then, below)?, otherwise: self.nodes(otherwise, below)? }
             }
-            0x07 => {
+            NodeTag::Loop => {
                 let var = self.name()?;
                 let count = self.length()?;
                 let (from, to) = (self.expr(below)?, self.expr(below)?);
                 Node::Loop { var, from, to, body: self.nodes(count, below)? }
             }
-            0x08 => Node::Break,
-            0x09 => Node::Continue,
-            0x0A => Node::Return,
-            0x0B => {
+            NodeTag::Break => Node::Break,
+            NodeTag::Continue => Node::Continue,
+            NodeTag::Return => Node::Return,
+            NodeTag::Barrier => {
                 let tag = self.byte()?;
                 let ordering = MemoryOrdering::ALL.into_iter().find(|ordering| ordering.tag() == tag);
                 Node::Barrier { ordering: ordering.ok_or_else(|| self.malformed(format!("ordering {tag}")))? }
             }
-            0x0C => Node::Trap { tag: self.u32()? },
-            0x0D => {
+            NodeTag::Trap => Node::Trap { tag: self.u32()? },
+            NodeTag::Block => {
                 let count = self.length()?;
                 Node::Block(self.nodes(count, below)?)
             }
-            0x0E => {
+            NodeTag::Region => {
                 let generator = self.name()?;
                 let count = self.length()?;
                 Node::Region { generator, body: self.nodes(count, below)? }
             }
-            other => return Err(self.malformed(format!("statement {other:#04x}"))),
         })
     }
 
@@ -439,44 +439,43 @@ impl<'a> Decoder<'a> {
     fn expr<T: From<Expr>>(&mut self, depth: u32) -> Result<T> {
         self.nested(depth)?;
         let below = depth + 1;
-        Ok(match self.byte()? {
-            0x01 => Expr::Lit(self.literal()?).into(),
-            0x02 => Expr::Var(self.name()?).into(),
-            0x03 => Expr::Builtin(self.op(Builtin::from_tag, "builtin")?).into(),
-            0x04 => Expr::Len(self.name()?).into(),
-            0x05 => {
+        Ok(match self.op(ExprTag::from_byte, "expression")? {
+            ExprTag::Lit => Expr::Lit(self.literal()?).into(),
+            ExprTag::Var => Expr::Var(self.name()?).into(),
+            ExprTag::Builtin => Expr::Builtin(self.op(Builtin::from_tag, "builtin")?).into(),
+            ExprTag::Len => Expr::Len(self.name()?).into(),
+            ExprTag::Load => {
                 let buffer = self.name()?;
                 Expr::Load { buffer, index: self.expr(below)? }.into()
             }
-            0x06 => {
+            ExprTag::Unary => {
                 let op = self.op(UnaryOp::from_tag, "unary op")?;
                 Expr::Unary { op, operand: self.expr(below)? }.into()
             }
-            0x07 => {
+            ExprTag::Binary => {
                 let op = self.op(BinaryOp::from_tag, "binary op")?;
                 Expr::Binary { op, left: self.expr(below)?, right: self.expr(below)? }.into()
             }
-            0x08 => {
+            ExprTag::Ternary => {
                 let op = self.op(TernaryOp::from_tag, "ternary op")?;
                 Expr::Ternary { op, operands: [self.expr(below)?, self.expr(below)?, self.expr(below)?] }.into()
             }
-            0x09 => {
+            ExprTag::Cast => {
                 let to = self.scalar()?;
                 Expr::Cast { to, value: self.expr(below)? }.into()
             }
-            0x0A => {
+            ExprTag::Bitcast => {
                 let to = self.scalar()?;
                 Expr::Bitcast { to, value: self.expr(below)? }.into()
             }
-            0x0B => {
+            ExprTag::Vector => {
                 let count = self.length()?;
                 Expr::Vector { components: self.exprs(count, below)? }.into()
             }
-            0x0C => {
+            ExprTag::Extract => {
                 let component = self.byte()?;
                 Expr::Extract { component, vector: self.expr(below)? }.into()
             }
-            other => return Err(self.malformed(format!("expression {other:#04x}"))),
         })
     }
 }

@@ -14,6 +14,7 @@
 
 mod decode;
 mod encode;
+mod tags;
 
 use crate::diagnostic::{Diagnostic, Report};
 use crate::ir::Program;
