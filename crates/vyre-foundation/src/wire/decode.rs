@@ -4,7 +4,8 @@
 //! same bytes.
 //!
 //! A length is believed only as far as bytes are left to back it: every item takes at least one, those that are still to come in the
-//! lists around included. So lists are reserved as long as they say, which adds up to no more items than the file has bytes.
+//! lists around included. So lists are reserved as long as they say once some of their items were read, which adds up to no more
+//! items than the file has bytes.
 
 use crate::ir::{
     Access, AtomicOp, BinaryOp, Body, BufferDecl, Builtin, ConstDecl, DataType, Element, Expr, FloatMode, Literal, Name, Node,
@@ -204,10 +205,14 @@ impl<'a> Decoder<'a> {
         if count > left {
             return Err(self.error(ErrorCode::E0603, format!("{count} items follow and {left} bytes are left for them")));
         }
-        let mut items = Vec::with_capacity(count);
+        // A file that lies most likely does so at once: before the rest is reserved, some must have been there.
+        let mut items = Vec::with_capacity(count.min((left / 128).max(16)));
         self.owed += count;
         for _ in 0..count {
             self.owed -= 1;
+            if items.len() == items.capacity() {
+                items.reserve_exact(count - items.len());
+            }
             items.push(item(self)?);
         }
         Ok(items)
