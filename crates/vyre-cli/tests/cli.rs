@@ -210,7 +210,7 @@ fn check_reports_all_files_and_every_mistake() {
 fn of_very_many_mistakes_the_first_are_told_and_the_rest_are_counted() {
     let folder = Folder::new("many");
     let lines = "  let a = b\n  out[0] = c + 1.5\n".repeat(10_000);
-    let path = folder.write("many.vyre", &format!("program p {{\n  workgroup 1\n  buffer out: output u32 @0\n{lines}}}\n"));
+    let path = folder.write("many.vyre", format!("program p {{\n  workgroup 1\n  buffer out: output u32 @0\n{lines}}}\n"));
     // On each second line the name is taken, too.
     fails(&["check", &path], 1, "… and 29899 more");
     let outcome = vyre(&["check", &path, "--json"]);
