@@ -80,12 +80,14 @@ fn check_one(path: &str, args: &Args) -> Result<(), Failure> {
 fn described(path: &str, program: &Program, args: &Args) -> Result<Value, Failure> {
     let validated = program.validated().map_err(Clone::clone)?;
     let warnings = if args.portable { portable_warnings(validated) } else { Vec::new() };
-    let report = Report::about(program, warnings);
-    let shown: Vec<Value> = report.diagnostics.iter().map(|diagnostic| json::one(&report, diagnostic)).collect();
+    // Without warnings there is no need for the text, which may have to be printed.
+    let report = (!warnings.is_empty()).then(|| json::report(&Report::about(program, warnings)));
     Ok(json!({
         "file": path,
         "errors": [],
-        "warnings": shown,
+        "more_errors": 0,
+        "warnings": report.as_ref().map_or(json!([]), |report| report["errors"].clone()),
+        "more_warnings": report.as_ref().map_or(json!(0), |report| report["more_errors"].clone()),
         "name": program.name().map(|name| name.as_str()),
         "workgroup_size": validated.kernel().workgroup_size,
         "deterministic": validated.determinism().is_proven(),

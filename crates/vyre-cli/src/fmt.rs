@@ -33,7 +33,7 @@ fn fmt_one(path: &str, args: &Args) -> Result<(), Failure> {
     let formatted = vyre::text::format(path, vyre::diagnostic::utf8(path, &bytes)?)?;
     let same = formatted.as_bytes() == bytes;
     if args.json {
-        let mut object = json!({ "file": path, "formatted": same, "errors": [] });
+        let mut object = json!({ "file": path, "formatted": same, "errors": [], "more_errors": 0 });
         if path == "-" && !args.check {
             object["text"] = json!(formatted);
         }

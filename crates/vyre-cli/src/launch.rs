@@ -1,10 +1,10 @@
 //! Inputs and launch from the command line, for the commands that run a kernel.
 
 use crate::{Failure, load, read};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
-use vyre::ir::{DataType, Program, SpecValue};
-use vyre::kernel::Kernel;
+use vyre::ir::{ConstDecl, DataType, Program, SpecValue};
+use vyre::kernel::{Buffer, Kernel};
 use vyre::launch::{LaunchConfig, check_inputs, inputs_by_name};
 use vyre::reference::Options;
 use vyre::spec::ErrorCode;
@@ -168,9 +168,10 @@ fn triple(text: &str) -> Result<Triple, String> {
 }
 
 fn constants(program: &Program, given: &[(String, String)]) -> Result<BTreeMap<String, SpecValue>, Failure> {
+    let known: HashMap<&str, &ConstDecl> = program.parts().consts.iter().map(|decl| (decl.name.as_str(), decl)).collect();
     let mut values = BTreeMap::new();
     for (name, text) in given {
-        let Some(decl) = program.parts().consts.iter().find(|decl| *decl.name == **name) else {
+        let Some(decl) = known.get(name.as_str()) else {
             // Specialization itself reports names it does not know.
             values.insert(name.clone(), SpecValue::U32(0));
             continue;
@@ -208,11 +209,12 @@ fn lengths(given: &[(String, String)]) -> Result<BTreeMap<String, u32>, Failure>
 
 /// The bytes of each `--in`, by name.
 fn inputs(kernel: &Kernel, given: &[(String, String)]) -> Result<Vec<(String, Vec<u8>)>, Failure> {
+    let known: HashMap<&str, &Buffer> = kernel.buffers.iter().map(|buffer| (buffer.name.as_str(), buffer)).collect();
     let mut inputs = Vec::new();
     for (name, text) in given {
         let bytes = match text.strip_prefix('@') {
             Some(path) => read(path)?,
-            None => match kernel.buffers.iter().find(|buffer| *buffer.name == **name) {
+            None => match known.get(name.as_str()) {
                 Some(buffer) => typed_values(name, &buffer.element, text)?,
                 // Binding by name reports what it does not know.
                 None => Vec::new(),

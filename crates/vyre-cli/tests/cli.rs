@@ -210,6 +210,20 @@ fn check_reports_all_files_and_every_mistake() {
 }
 
 #[test]
+fn of_very_many_mistakes_the_first_are_told_and_the_rest_are_counted() {
+    let folder = Folder::new("many");
+    let lines = "  let a = b\n  out[0] = c + 1.5\n".repeat(10_000);
+    let path = folder.write("many.vyre", format!("program p {{\n  workgroup 1\n  buffer out: output u32 @0\n{lines}}}\n"));
+    // On each second line the name is taken, too.
+    fails(&["check", &path], 1, "… and 29899 more");
+    let outcome = vyre(&["check", &path, "--json"]);
+    let value: Value = serde_json::from_str(&outcome.out).expect("one JSON object");
+    assert_eq!(value["errors"].as_array().map(Vec::len), Some(100));
+    assert_eq!(value["more_errors"], 29_899);
+    assert_eq!((&value["errors"][99]["line"], &value["errors"][99]["column"]), (&70.into(), &11.into()));
+}
+
+#[test]
 fn check_portable_warns_and_still_succeeds() {
     let folder = Folder::new("portable");
     let path = folder.write("big.vyre", "program p {\n  workgroup 512\n  buffer out: output u32 @0\n}\n");

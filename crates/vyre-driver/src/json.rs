@@ -5,10 +5,11 @@ use serde_json::{Value, json};
 use vyre_foundation::diagnostic::{Fix, Source, Span};
 use vyre_foundation::{Diagnostic, Report};
 
-/// `{"errors": […]}`, each with code, message and place.
+/// `{"errors": […], "more_errors": n}`: each error with code, message and place, and how many there are beside them.
 #[must_use]
 pub fn report(report: &Report) -> Value {
-    json!({ "errors": report.diagnostics.iter().map(|diagnostic| one(report, diagnostic)).collect::<Vec<_>>() })
+    let errors: Vec<Value> = report.diagnostics.iter().map(|diagnostic| one(report, diagnostic)).collect();
+    json!({ "errors": errors, "more_errors": report.more })
 }
 
 /// One mistake; `fix` is the text to put at a place to mend it.

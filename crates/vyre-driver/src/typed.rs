@@ -6,8 +6,11 @@ use crate::observability::{self, total};
 use crate::specialization::SpecValue;
 use bytemuck::{Pod, pod_collect_to_vec};
 use std::any::TypeId;
+use std::collections::HashMap;
 use std::time::Duration;
+use vyre_foundation::diagnostic::Mistakes;
 use vyre_foundation::ir::{DataType, Program, Scalar, ValueType};
+use vyre_foundation::kernel::Buffer;
 use vyre_foundation::launch::{check_inputs, inputs_by_name, plan};
 use vyre_foundation::text::suggest::nearest;
 use vyre_foundation::{Diagnostic, Report};
@@ -161,18 +164,20 @@ impl<'a> Dispatch<'a> {
         let program = self.config.specialization.apply(self.program)?;
         let kernel = program.validated().map_err(Clone::clone)?.kernel();
         let outputs = &program.interface().outputs;
-        let mut mistakes = Vec::new();
+        let by_name: HashMap<&str, &Buffer> = kernel.buffers.iter().map(|buffer| (buffer.name.as_str(), buffer)).collect();
+        let mut mistakes = Mistakes::default();
         let typed = self.inputs.iter().filter_map(|(name, _, given)| Some((name, (*given)?, "values")));
         for (name, given, what) in typed.chain(self.outputs.iter().map(|(name, given)| (name, *given, "results"))) {
-            let buffer = kernel.buffers.iter().find(|buffer| buffer.name == **name);
+            let buffer = by_name.get(name.as_str());
             mistakes.extend(buffer.and_then(|buffer| given.mistake(what, name, &buffer.element)));
         }
         let known: Vec<&str> = outputs.iter().map(|i| kernel.buffers[*i].name.as_str()).collect();
-        let unknown = self.outputs.iter().filter(|(name, _)| !known.contains(&name.as_str()));
+        let is_output = |name: &str| by_name.get(name).is_some_and(|buffer| buffer.access.is_output());
+        let unknown = self.outputs.iter().filter(|(name, _)| !is_output(name));
         mistakes.extend(unknown.map(|(name, _)| no_output(&format!("the program has no output `{name}`"), name, &known)));
         let named: Vec<(&str, &[u8])> = self.inputs.iter().map(|(name, bytes, _)| (name.as_str(), bytes.as_slice())).collect();
         let inputs = inputs_by_name(&program, &named).unwrap_or_else(|report| {
-            mistakes.extend(report.diagnostics);
+            mistakes.append(report.into());
             Vec::new()
         });
         if !mistakes.is_empty() {

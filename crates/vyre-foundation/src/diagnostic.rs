@@ -3,11 +3,14 @@
 //! Whoever finds a mistake says *where* in terms of the program ([`Location`]); the [`Source`] turns that into a span of text. A
 //! program that was built by code has no text, so its [`Report`] brings the printed program along: every mistake can be drawn.
 //! Drawing is in [`crate::text`].
+//!
+//! Nobody reads more than [`MAX_DIAGNOSTICS`] mistakes in one go. So many are worked out, with suggestions and other places that
+//! matter; the rest are counted ([`Mistakes`]), which keeps time and memory in proportion to the program.
 
-use crate::ir::{Axis, NodeId, Program};
-use std::collections::BTreeSet;
+use crate::ir::{Axis, Name, NodeId, Program};
+use std::collections::{BTreeSet, HashSet};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use vyre_spec::ErrorCode;
 
 /// Bytes `start..end` of a text.
@@ -182,22 +185,146 @@ pub struct Spans {
     pub results: Vec<(NodeId, Span)>,
     /// The ops of atomic operations, by their places, in order; those of others are their heads.
     pub operations: Vec<(NodeId, Span)>,
+    /// Where the lines begin.
+    pub(crate) lines: Lines,
 }
 
+/// Where the lines of a text begin; found when first asked for. It follows from the text, so all are equal.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Lines(OnceLock<Vec<u32>>);
+
+impl PartialEq for Lines {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Lines {}
+
 /// Parts of a program that are poisoned: a mistake was reported there, and nothing more is said about it. Of a poisoned expression
-/// nothing is known, but those below it are as they were written.
+/// nothing is known, but those below it are as they were written. A poisoned name may be declared by something that could not be
+/// read: that it is not known says nothing.
 #[derive(Debug, Default)]
-pub(crate) struct Poison(BTreeSet<Location>);
+pub(crate) struct Poison {
+    parts: BTreeSet<Location>,
+    names: HashSet<Name>,
+}
 
 impl Poison {
     /// Notes a part.
     pub(crate) fn add(&mut self, location: Location) {
-        self.0.insert(location);
+        self.parts.insert(location);
     }
 
     /// Whether a mistake was reported here.
     pub(crate) fn has(&self, location: Location) -> bool {
-        self.0.contains(&location)
+        self.parts.contains(&location)
+    }
+
+    /// Forgets what was noted about a declaration that was not read in the end: its number goes to the next one.
+    pub(crate) fn forget(&mut self, location: Location) {
+        self.parts.remove(&location);
+    }
+
+    /// Notes a name.
+    pub(crate) fn add_name(&mut self, name: Name) {
+        self.names.insert(name);
+    }
+
+    /// Whether what the name stands for may be declared where nothing could be read.
+    pub(crate) fn has_name(&self, name: &Name) -> bool {
+        self.names.contains(name)
+    }
+}
+
+/// So many mistakes are worked out; the rest are counted.
+pub const MAX_DIAGNOSTICS: usize = 100;
+
+/// Mistakes as they are found.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Mistakes {
+    found: Vec<Diagnostic>,
+    more: usize,
+}
+
+impl Mistakes {
+    /// Adds a mistake, or counts it if there are enough.
+    pub fn push(&mut self, diagnostic: Diagnostic) {
+        self.push_with(|| diagnostic);
+    }
+
+    /// The same for one that is only worked out if it will be shown.
+    pub fn push_with(&mut self, diagnostic: impl FnOnce() -> Diagnostic) {
+        if self.is_full() {
+            self.more += 1;
+        } else {
+            self.found.push(diagnostic());
+        }
+    }
+
+    /// Whether further mistakes are only counted, so that a suggestion for one would be work for nothing.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.found.len() >= MAX_DIAGNOSTICS
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
+    /// How many there are, to go back to.
+    pub(crate) fn count(&self) -> usize {
+        self.found.len() + self.more
+    }
+
+    /// Forgets all but the first so many.
+    pub(crate) fn truncate(&mut self, count: usize) {
+        self.more = count.saturating_sub(self.found.len());
+        self.found.truncate(count);
+    }
+
+    /// Adds what others found. Each has its own limit, so that none hides what stands before it in the text.
+    pub fn append(&mut self, mut other: Mistakes) {
+        self.found.append(&mut other.found);
+        self.more += other.more;
+    }
+
+    /// Those that are worked out.
+    #[cfg(test)]
+    pub(crate) fn found(&self) -> &[Diagnostic] {
+        &self.found
+    }
+}
+
+impl Extend<Diagnostic> for Mistakes {
+    fn extend<I: IntoIterator<Item = Diagnostic>>(&mut self, diagnostics: I) {
+        diagnostics.into_iter().for_each(|diagnostic| self.push(diagnostic));
+    }
+}
+
+impl From<Vec<Diagnostic>> for Mistakes {
+    fn from(found: Vec<Diagnostic>) -> Self {
+        Mistakes { found, more: 0 }
+    }
+}
+
+impl From<Report> for Mistakes {
+    fn from(report: Report) -> Self {
+        Mistakes { found: report.diagnostics, more: report.more }
+    }
+}
+
+/// `one of a, b, c`, for what was expected: no more names than a person will read.
+#[must_use]
+pub fn one_of<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    const LISTED: usize = 24;
+    let mut names = names.into_iter();
+    let listed: Vec<&str> = names.by_ref().take(LISTED).collect();
+    match names.count() {
+        0 => format!("one of {}", listed.join(", ")),
+        more => format!("one of {} and {more} more", listed.join(", ")),
     }
 }
 
@@ -206,13 +333,26 @@ impl Poison {
 pub struct Source {
     /// What the text is called in messages; usually a path.
     pub name: String,
-    /// The text.
+    /// The text, shorter than 4 GiB.
     pub text: String,
     /// Where the parts are.
     pub spans: Spans,
 }
 
 impl Source {
+    /// Where each line begins.
+    pub(crate) fn lines(&self) -> &[u32] {
+        self.spans.lines.0.get_or_init(|| {
+            let ends = self.text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+            std::iter::once(0).chain(ends.map(|(end, _)| end as u32 + 1)).collect()
+        })
+    }
+
+    /// The number of the line that a byte is in, from 0.
+    pub(crate) fn line_of(&self, byte: u32) -> usize {
+        self.lines().partition_point(|start| *start <= byte) - 1
+    }
+
     /// The text that `location` stands for; the program's name when there is none.
     #[must_use]
     pub fn span(&self, location: Location) -> Span {
@@ -241,13 +381,9 @@ impl Source {
     /// Line and column of a byte, both from 1; columns count characters.
     #[must_use]
     pub fn line_column(&self, byte: u32) -> (usize, usize) {
-        let mut end = (byte as usize).min(self.text.len());
-        while !self.text.is_char_boundary(end) {
-            end -= 1;
-        }
-        let before = &self.text[..end];
-        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
+        let end = self.text.floor_char_boundary(byte as usize);
+        let line = self.line_of(end as u32);
+        (line + 1, self.text[self.lines()[line] as usize..end].chars().count() + 1)
     }
 }
 
@@ -256,23 +392,33 @@ impl Source {
 pub struct Report {
     /// The text, if the mistakes are in one.
     pub source: Option<Arc<Source>>,
-    /// The mistakes, in the order of the text; never empty.
+    /// The mistakes, in the order of the text; never empty, and at most [`MAX_DIAGNOSTICS`].
     pub diagnostics: Vec<Diagnostic>,
+    /// How many more there are.
+    pub more: usize,
 }
 
 impl Report {
     /// Mistakes in a program. One that was built by code is printed, so that they can be drawn.
     #[must_use]
-    pub fn about(program: &Program, mut diagnostics: Vec<Diagnostic>) -> Report {
+    pub fn about(program: &Program, mistakes: impl Into<Mistakes>) -> Report {
         let source = program.source().cloned().unwrap_or_else(|| Arc::new(crate::text::print(program)));
+        Report::in_source(source, mistakes.into())
+    }
+
+    /// Mistakes in a text.
+    pub(crate) fn in_source(source: Arc<Source>, mistakes: Mistakes) -> Report {
+        let Mistakes { found: mut diagnostics, mut more } = mistakes;
         diagnostics.sort_by_key(|diagnostic| diagnostic.location.map(|location| source.span(location).start));
-        Report { source: Some(source), diagnostics }
+        more += diagnostics.len().saturating_sub(MAX_DIAGNOSTICS);
+        diagnostics.truncate(MAX_DIAGNOSTICS);
+        Report { source: Some(source), diagnostics, more }
     }
 
     /// One mistake that is in no text.
     #[must_use]
     pub fn single(diagnostic: Diagnostic) -> Report {
-        Report { source: None, diagnostics: vec![diagnostic] }
+        Report { source: None, diagnostics: vec![diagnostic], more: 0 }
     }
 
     /// The codes, in order.
@@ -300,6 +446,49 @@ pub fn utf8<'a>(name: &str, bytes: &'a [u8]) -> Result<&'a str, Report> {
             .at(Location::Text(Span { start: at, end: at + 1 }))
             .expected("UTF-8 text")
             .found(format!("byte 0x{:02x}", bytes[at as usize]));
-        Report { source: Some(Arc::new(source)), diagnostics: vec![diagnostic] }
+        Report { source: Some(Arc::new(source)), diagnostics: vec![diagnostic], more: 0 }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_and_columns_are_those_of_a_count_from_the_beginning() {
+        for text in ["", "a", "\n", "a\n", "é\n\u{1F600}x\r\n\n  y", "\n\n\n"] {
+            let source = Source { text: text.into(), ..Source::default() };
+            for byte in 0..=text.len() + 2 {
+                let before = &text[..text.floor_char_boundary(byte)];
+                let line = before.rsplit('\n').next().unwrap_or_default();
+                let expected = (before.matches('\n').count() + 1, line.chars().count() + 1);
+                assert_eq!(source.line_column(byte as u32), expected, "{text:?} {byte}");
+            }
+        }
+    }
+
+    #[test]
+    fn mistakes_past_the_limit_are_counted() {
+        let mistake = || Diagnostic::new(ErrorCode::E0201, "unknown");
+        let mut mistakes = Mistakes::default();
+        mistakes.extend(vec![mistake(); 120]);
+        assert_eq!((mistakes.found().len(), mistakes.count()), (100, 120));
+        for (count, found) in [(110, 100), (100, 100), (40, 40)] {
+            mistakes.truncate(count);
+            assert_eq!((mistakes.found().len(), mistakes.count()), (found, count));
+        }
+        mistakes.push(mistake());
+        assert_eq!(mistakes.count(), 41);
+        let report = Report::about(&Program::default(), vec![mistake(); 250]);
+        assert_eq!((report.diagnostics.len(), report.more), (100, 150));
+        assert_eq!(Mistakes::from(report).count(), 250);
+        // Whoever found them, those that come first in the text are shown.
+        let at = |start| mistake().at(Location::Text(Span { start, end: start }));
+        let mut mistakes: Mistakes = (100..300).map(at).collect::<Vec<_>>().into();
+        mistakes.append((0..50).map(at).collect::<Vec<_>>().into());
+        let report = Report::about(&Program::default(), mistakes);
+        let places = report.diagnostics.iter().map(|diagnostic| diagnostic.location);
+        assert!(places.eq((0..50).chain(100..150).map(|start| at(start).location)));
+        assert_eq!(report.more, 150);
+    }
 }

@@ -2,11 +2,11 @@
 //!
 //! Everything is counted here and nowhere else, so that every backend gives a program the same lengths and the same ids.
 
-use crate::diagnostic::{BufferPart, Diagnostic, Location, Report};
+use crate::diagnostic::{BufferPart, Diagnostic, Location, Mistakes, Report, one_of};
 use crate::ir::{Access, Program};
 use crate::kernel::{Buffer, Kernel};
 use crate::text::suggest::nearest;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use vyre_scalar::memory::{byte_length, element_count};
 use vyre_spec::ErrorCode;
 use vyre_spec::limits::MAX_WORKGROUP_INVOCATIONS;
@@ -58,8 +58,9 @@ impl Launch {
 /// through [`check_inputs`].
 pub fn plan(program: &Program, input_bytes: &[u64], config: &LaunchConfig) -> Result<Launch, Report> {
     let kernel = program.validated().map_err(Clone::clone)?.kernel();
-    let about = |mistakes| Report::about(program, mistakes);
-    let (lengths, bytes) = buffer_lengths(program, kernel, input_bytes, config).map_err(about)?;
+    let about = |mistakes: Vec<Diagnostic>| Report::about(program, mistakes);
+    let (lengths, bytes) =
+        buffer_lengths(program, kernel, input_bytes, config).map_err(|mistakes| Report::about(program, mistakes))?;
     let declared = geometry(kernel, &lengths, config).map_err(about)?;
     let (workgroup_size, grid) = match config.workgroup_override {
         None => (kernel.workgroup_size, declared),
@@ -71,7 +72,7 @@ pub fn plan(program: &Program, input_bytes: &[u64], config: &LaunchConfig) -> Re
 /// Refuses inputs that [`plan`] would accept and a person cannot have meant: bytes that are no whole elements.
 pub fn check_inputs(program: &Program, input_bytes: &[u64]) -> Result<(), Report> {
     let kernel = program.validated().map_err(Clone::clone)?.kernel();
-    let mut mistakes = Vec::new();
+    let mut mistakes = Mistakes::default();
     for (i, bytes) in program.interface().inputs.iter().zip(input_bytes) {
         let buffer = &kernel.buffers[*i];
         let whole = element_count(&buffer.element, *bytes).and_then(|count| byte_length(&buffer.element, count));
@@ -95,48 +96,58 @@ pub fn check_inputs(program: &Program, input_bytes: &[u64]) -> Result<(), Report
 pub fn inputs_by_name<'a>(program: &Program, named: &[(&str, &'a [u8])]) -> Result<Vec<&'a [u8]>, Report> {
     let buffers = program.buffers();
     let inputs = &program.interface().inputs;
-    let given = |i: usize| named.iter().find(|(name, _)| buffers[i].name == **name);
-    // A name that is nearly that of an input that is missing is one mistake, not two.
-    let mut missing: Vec<usize> = inputs.iter().copied().filter(|i| given(*i).is_none()).collect();
-    let mut mistakes = Vec::new();
-    for (n, (name, _)) in named.iter().enumerate() {
-        match buffers.iter().position(|decl| decl.name == **name) {
-            Some(i) if !buffers[i].access.is_input() => mistakes.push(
+    let mut by_name: HashMap<&str, usize> = HashMap::with_capacity(buffers.len());
+    for (i, decl) in buffers.iter().enumerate() {
+        by_name.entry(decl.name.as_str()).or_insert(i);
+    }
+    let mut given: HashMap<&str, &'a [u8]> = HashMap::with_capacity(named.len());
+    let mut mistakes = Mistakes::default();
+    let mut unknown = Vec::new();
+    for (name, bytes) in named {
+        let twice = given.contains_key(name);
+        given.entry(name).or_insert(bytes);
+        match by_name.get(name) {
+            Some(i) if !buffers[*i].access.is_input() => mistakes.push(
                 Diagnostic::new(
                     ErrorCode::E0702,
-                    format!("`{name}` is {}, which takes no bytes from the caller", buffers[i].access),
+                    format!("`{name}` is {}, which takes no bytes from the caller", buffers[*i].access),
                 )
-                .at(Location::Buffer(i as u32, BufferPart::Whole))
+                .at(Location::Buffer(*i as u32, BufferPart::Whole))
                 .found(name)
                 .expected("a read, read_write or uniform buffer"),
             ),
-            Some(_) if named[..n].iter().any(|(earlier, _)| earlier == name) => {
+            Some(_) if twice => {
                 mistakes.push(Diagnostic::new(ErrorCode::E0715, format!("`{name}` is given twice")).found(name));
             }
             Some(_) => {}
-            None => {
-                let known: Vec<&str> = inputs.iter().map(|i| buffers[*i].name.as_str()).collect();
-                let meant = nearest(name, missing.iter().map(|i| buffers[*i].name.as_str()));
-                let diagnostic = Diagnostic::new(ErrorCode::E0702, format!("the program has no input `{name}`")).found(name);
-                mistakes.push(match (meant, known.as_slice()) {
-                    (Some(close), _) => {
-                        diagnostic.expected(format!("one of {}", known.join(", "))).help(format!("did you mean `{close}`?"))
-                    }
-                    (None, []) => diagnostic.help("it takes no inputs"),
-                    (None, known) => diagnostic.expected(format!("one of {}", known.join(", "))),
-                });
-                missing.retain(|i| meant.is_none_or(|meant| buffers[*i].name != *meant));
-            }
+            None => unknown.push(*name),
         }
     }
-    mistakes.extend(missing.iter().map(|i| {
+    // A name that is nearly that of an input that is missing is one mistake, not two.
+    let mut missing: Vec<usize> = inputs.iter().copied().filter(|i| !given.contains_key(buffers[*i].name.as_str())).collect();
+    for name in unknown {
+        mistakes.push_with(|| {
+            let diagnostic = Diagnostic::new(ErrorCode::E0702, format!("the program has no input `{name}`")).found(name);
+            let meant = nearest(name, missing.iter().map(|i| buffers[*i].name.as_str()));
+            missing.retain(|i| meant.is_none_or(|meant| buffers[*i].name != *meant));
+            let known = || one_of(inputs.iter().map(|i| buffers[*i].name.as_str()));
+            match meant {
+                Some(close) => diagnostic.expected(known()).help(format!("did you mean `{close}`?")),
+                None if inputs.is_empty() => diagnostic.help("it takes no inputs"),
+                None => diagnostic.expected(known()),
+            }
+        });
+    }
+    for i in &missing {
         let decl = &buffers[*i];
-        Diagnostic::new(ErrorCode::E0701, format!("the input `{}` is missing", decl.name))
-            .at(Location::Buffer(*i as u32, BufferPart::Whole))
-            .expected(format!("bytes for a {} buffer of {}", decl.access, decl.element))
-            .help(format!("give its values (`--in {0}=…`) or a file with its bytes (`--in {0}=@FILE`)", decl.name.as_str()))
-    }));
-    let ordered = inputs.iter().filter_map(|i| given(*i)).map(|(_, bytes)| *bytes).collect();
+        mistakes.push_with(|| {
+            Diagnostic::new(ErrorCode::E0701, format!("the input `{}` is missing", decl.name))
+                .at(Location::Buffer(*i as u32, BufferPart::Whole))
+                .expected(format!("bytes for a {} buffer of {}", decl.access, decl.element))
+                .help(format!("give its values (`--in {0}=…`) or a file with its bytes (`--in {0}=@FILE`)", decl.name.as_str()))
+        });
+    }
+    let ordered = inputs.iter().filter_map(|i| given.get(buffers[*i].name.as_str()).copied()).collect();
     if mistakes.is_empty() { Ok(ordered) } else { Err(Report::about(program, mistakes)) }
 }
 
@@ -149,7 +160,7 @@ fn buffer_lengths(
     kernel: &Kernel,
     input_bytes: &[u64],
     config: &LaunchConfig,
-) -> Result<(Vec<u32>, Vec<u64>), Vec<Diagnostic>> {
+) -> Result<(Vec<u32>, Vec<u64>), Mistakes> {
     let inputs = &program.interface().inputs;
     if inputs.len() != input_bytes.len() {
         let names: Vec<&str> = inputs.iter().map(|i| kernel.buffers[*i].name.as_str()).collect();
@@ -157,9 +168,10 @@ fn buffer_lengths(
             Diagnostic::new(ErrorCode::E0701, format!("the program takes {} inputs, found {}", inputs.len(), input_bytes.len()))
                 .expected(format!("{} inputs in the order of their bindings: {}", inputs.len(), names.join(", ")))
                 .found(input_bytes.len()),
-        ]);
+        ]
+        .into());
     }
-    let mut mistakes: Vec<Diagnostic> = config.output_counts.keys().filter_map(|name| useless_count(kernel, name)).collect();
+    let mut mistakes = useless_counts(kernel, config);
     let given: BTreeMap<usize, u64> = inputs.iter().copied().zip(input_bytes.iter().copied()).collect();
     let longest = inputs
         .iter()
@@ -222,22 +234,26 @@ fn buffer_lengths(
     if mistakes.is_empty() { Ok((lengths, bytes)) } else { Err(mistakes) }
 }
 
-/// The mistake in a length that no output takes.
-fn useless_count(kernel: &Kernel, name: &str) -> Option<Diagnostic> {
-    let open: Vec<&str> = kernel
-        .buffers
-        .iter()
-        .filter(|buffer| buffer.access == Access::Output && buffer.count.is_none())
-        .map(|buffer| buffer.name.as_str())
-        .collect();
-    if open.contains(&name) {
-        return None;
+/// The mistakes in lengths that no output takes.
+fn useless_counts(kernel: &Kernel, config: &LaunchConfig) -> Mistakes {
+    if config.output_counts.is_empty() {
+        return Mistakes::default();
     }
-    let diagnostic = Diagnostic::new(ErrorCode::E0702, format!("`{name}` is no output that can be given a length")).found(name);
-    Some(match open.as_slice() {
-        [] => diagnostic.help("every output of this program declares its count"),
-        open => diagnostic.expected(format!("one of {}", open.join(", "))),
-    })
+    let is_open = |buffer: &&Buffer| buffer.access == Access::Output && buffer.count.is_none();
+    let open: Vec<&str> = kernel.buffers.iter().filter(is_open).map(|buffer| buffer.name.as_str()).collect();
+    let known: HashSet<&str> = open.iter().copied().collect();
+    let mut mistakes = Mistakes::default();
+    for name in config.output_counts.keys().filter(|name| !known.contains(name.as_str())) {
+        mistakes.push_with(|| {
+            let message = format!("`{name}` is no output that can be given a length");
+            let diagnostic = Diagnostic::new(ErrorCode::E0702, message).found(name);
+            match open.as_slice() {
+                [] => diagnostic.help("every output of this program declares its count"),
+                open => diagnostic.expected(one_of(open.iter().copied())),
+            }
+        });
+    }
+    mistakes
 }
 
 fn wrong_length(buffer: &Buffer, count: u32, size: u64, i: u32) -> Diagnostic {

@@ -3,9 +3,9 @@
 //! The result has no constants left: in expressions they are literals, in sizes numbers, in element types types. It is an ordinary
 //! program and is validated like one.
 
-use crate::diagnostic::{Diagnostic, Location, Report};
+use crate::diagnostic::{Diagnostic, Location, Mistakes, Report, one_of};
 use crate::ir::{Body, DataType, Element, Expr, F32Bits, Literal, Name, Node, Parts, Program, Scalar, Size};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use vyre_host_floats::with_default_state;
@@ -63,6 +63,11 @@ impl SpecValue {
         self.literal().map_or("dtype", |literal| literal.scalar().name())
     }
 
+    /// One value of each kind.
+    pub(crate) fn one_of_each() -> [SpecValue; 5] {
+        [SpecValue::U32(0), SpecValue::I32(0), SpecValue::F32(0.0), SpecValue::Bool(false), SpecValue::DType(DataType::U32)]
+    }
+
     /// The value as a number, for devices that take override constants so; a type is its tag.
     #[must_use]
     pub fn as_pipeline_f64(&self) -> f64 {
@@ -97,9 +102,7 @@ impl SpecValue {
     /// Reads a value of this kind; see [`SpecValue::kind`].
     #[must_use]
     pub fn parse(kind: &str, text: &str) -> Option<SpecValue> {
-        let kinds =
-            [SpecValue::U32(0), SpecValue::I32(0), SpecValue::F32(0.0), SpecValue::Bool(false), SpecValue::DType(DataType::U32)];
-        kinds.iter().find(|value| value.kind() == kind)?.parse_same_kind(text)
+        SpecValue::one_of_each().iter().find(|value| value.kind() == kind)?.parse_same_kind(text)
     }
 
     /// Reads a value of the same kind as this one, as `--const` takes it: `7`, `-1.5`, `true`, `f16`.
@@ -138,12 +141,17 @@ impl fmt::Display for SpecValue {
 pub fn specialize<'a>(program: &Program, values: impl IntoIterator<Item = (&'a str, &'a SpecValue)>) -> Result<Program, Report> {
     let parts = program.parts();
     let mut chosen: Vec<&SpecValue> = parts.consts.iter().map(|decl| &decl.default).collect();
-    let mut mistakes = Vec::new();
+    let mut mistakes = Mistakes::default();
+    let mut known: HashMap<&str, usize> = HashMap::with_capacity(parts.consts.len());
+    for (n, decl) in parts.consts.iter().enumerate() {
+        known.entry(decl.name.as_str()).or_insert(n);
+    }
     for (name, value) in values {
-        let Some((n, decl)) = parts.consts.iter().enumerate().find(|(_, decl)| decl.name == name) else {
-            mistakes.push(unknown_constant(parts, name));
+        let Some(n) = known.get(name).copied() else {
+            mistakes.push_with(|| unknown_constant(parts, name));
             continue;
         };
+        let decl = &parts.consts[n];
         let location = Location::Const(n as u32);
         if decl.default.kind() != value.kind() {
             mistakes.push(
@@ -212,12 +220,11 @@ impl Specializations {
 }
 
 fn unknown_constant(parts: &Parts, name: &str) -> Diagnostic {
-    let known: Vec<&str> = parts.consts.iter().map(|decl| decl.name.as_str()).collect();
     let diagnostic =
         Diagnostic::new(ErrorCode::E0709, format!("the program has no specialization constant `{name}`")).found(name);
-    match known.as_slice() {
+    match parts.consts.as_slice() {
         [] => diagnostic.help("it declares no constants"),
-        names => diagnostic.expected(format!("one of {}", names.join(", "))),
+        consts => diagnostic.expected(one_of(consts.iter().map(|decl| decl.name.as_str()))),
     }
 }
 

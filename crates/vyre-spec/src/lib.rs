@@ -11,7 +11,7 @@ pub mod nibble;
 pub mod op;
 pub mod scalar;
 
-pub use data_type::{DataType, Storage, TypeId};
+pub use data_type::{DataType, Storage, TypeFamily, TypeId};
 pub use error_code::ErrorCode;
 pub use op::{
     AtomicClass, AtomicOp, Axis, BinaryOp, Builtin, Effect, Law, OpFamily, OpId, OpInfo, Operand, Precedence, ReduceOp,

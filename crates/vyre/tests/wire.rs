@@ -125,14 +125,14 @@ fn what_lengths_claim_is_not_reserved() {
         let bytes = with_body(&body);
         let mut refused = None;
         let allocated = allocation_counter::measure(|| refused = from_wire(&bytes).err());
-        assert_eq!(refused.map(|error| error.code), Some(ErrorCode::E0605));
+        assert_eq!(refused.map(|error| error.code), Some(ErrorCode::E0603));
         assert!(allocated.bytes_max < 1 << 20, "{} bytes for {size}", allocated.bytes_max);
     }
 }
 
 /// The statements of one byte are those that take most memory for their bytes.
 #[test]
-fn decoding_takes_room_for_what_there_is_and_once_more_while_it_grows() {
+fn decoding_takes_room_for_what_there_is() {
     // A little more than a power of two, where room for twice as many would be the most.
     let count = (1 << 16) + 100;
     let mut body = Vec::new();
@@ -142,7 +142,7 @@ fn decoding_takes_room_for_what_there_is_and_once_more_while_it_grows() {
     let mut decoded = None;
     let allocated = allocation_counter::measure(|| decoded = from_wire(&bytes).ok());
     assert_eq!(decoded.map(|program| program.walk().count()), Some(count));
-    let limit = 2 * size_of::<Node>() * bytes.len();
+    let limit = size_of::<Node>() * bytes.len() * 65 / 64;
     assert!(allocated.bytes_max <= limit as u64, "{} bytes for {}", allocated.bytes_max, bytes.len());
 }
 

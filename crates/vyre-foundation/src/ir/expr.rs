@@ -175,18 +175,23 @@ impl Expr {
 
     /// The expressions right below this one, in source order.
     pub fn children(&self) -> impl DoubleEndedIterator<Item = &Expr> {
-        let (few, many): ([Option<&Child>; 3], &[Child]) = match self {
-            Expr::Lit(_) | Expr::Var(_) | Expr::Builtin(_) | Expr::Len(_) => ([None; 3], &[]),
+        let (few, many) = self.child_lists();
+        few.into_iter().flatten().chain(many).map(|child| &**child)
+    }
+
+    /// The expressions right below this one: those that each have a field, or those in a list.
+    pub(super) fn child_lists(&self) -> ([Option<&Child>; 2], &[Child]) {
+        match self {
+            Expr::Lit(_) | Expr::Var(_) | Expr::Builtin(_) | Expr::Len(_) => ([None; 2], &[]),
             Expr::Load { index: only, .. }
             | Expr::Unary { operand: only, .. }
             | Expr::Cast { value: only, .. }
             | Expr::Bitcast { value: only, .. }
-            | Expr::Extract { vector: only, .. } => ([Some(only), None, None], &[]),
-            Expr::Binary { left, right, .. } => ([Some(left), Some(right), None], &[]),
-            Expr::Ternary { operands, .. } => ([None; 3], operands),
-            Expr::Vector { components } => ([None; 3], components),
-        };
-        few.into_iter().flatten().chain(many).map(|child| &**child)
+            | Expr::Extract { vector: only, .. } => ([Some(only), None], &[]),
+            Expr::Binary { left, right, .. } => ([Some(left), Some(right)], &[]),
+            Expr::Ternary { operands, .. } => ([None; 2], operands),
+            Expr::Vector { components } => ([None; 2], components),
+        }
     }
 
     /// The expressions right below this one, in source order, to change them.

@@ -183,7 +183,13 @@ impl fmt::Debug for Body {
 impl Node {
     /// The expressions of this statement, in source order; not those of statements below it.
     pub fn exprs(&self) -> impl DoubleEndedIterator<Item = &Expr> {
-        let (few, many): ([Option<&Expr>; 2], &[Expr]) = match self {
+        let (few, many) = self.expr_lists();
+        few.into_iter().flatten().chain(many)
+    }
+
+    /// The expressions of this statement: first those that each have a field, then those in a list.
+    pub(super) fn expr_lists(&self) -> ([Option<&Expr>; 2], &[Expr]) {
+        match self {
             Node::Let { value, .. } | Node::Assign { value, .. } => ([Some(value), None], &[]),
             Node::Store { index, value, .. } => ([Some(index), Some(value)], &[]),
             Node::Atomic { index, operands, .. } => ([Some(index), None], operands),
@@ -197,8 +203,7 @@ impl Node {
             | Node::Trap { .. }
             | Node::Block(_)
             | Node::Region { .. } => ([None, None], &[]),
-        };
-        few.into_iter().flatten().chain(many)
+        }
     }
 
     /// The expressions of this statement, in source order, to change them.

@@ -3,8 +3,8 @@
 use super::buffer::{BufferDecl, Element, Size};
 use super::name::Name;
 use super::node::{Body, Node};
-use super::tree::Walk;
-use crate::diagnostic::{Report, Source};
+use super::tree::{NodeId, Walk};
+use crate::diagnostic::{BufferPart, Location, Report, Source};
 use crate::interface::Interface;
 use crate::specialize::{SpecValue, Specializations};
 use crate::validate::{Validated, validate};
@@ -190,18 +190,27 @@ impl Program {
         Walk::body(&self.0.parts.body)
     }
 
-    /// Whether statements, expressions or types nest deeper than anything that reads programs accepts.
-    pub(crate) fn is_too_deep(&self) -> bool {
+    /// Where statements, expressions or types first nest deeper than anything that reads programs accepts.
+    pub(crate) fn too_deep(&self) -> Option<Location> {
         let parts = self.parts();
-        let elements = parts.buffers.iter().filter_map(|buffer| match &buffer.element {
-            Element::Type(data_type) => Some(data_type),
-            Element::Const(_) => None,
-        });
-        let defaults = parts.consts.iter().filter_map(|decl| match &decl.default {
-            SpecValue::DType(data_type) => Some(data_type),
-            SpecValue::U32(_) | SpecValue::I32(_) | SpecValue::F32(_) | SpecValue::Bool(_) => None,
-        });
-        elements.chain(defaults).any(type_is_too_deep) || self.walk().any(|(_, depth)| depth > MAX_NESTING)
+        let is_deep_const = |decl: &ConstDecl| match &decl.default {
+            SpecValue::DType(data_type) => type_is_too_deep(data_type),
+            SpecValue::U32(_) | SpecValue::I32(_) | SpecValue::F32(_) | SpecValue::Bool(_) => false,
+        };
+        let is_deep_buffer = |decl: &BufferDecl| match &decl.element {
+            Element::Type(data_type) => type_is_too_deep(data_type),
+            Element::Const(_) => false,
+        };
+        let in_const = || parts.consts.iter().position(is_deep_const).map(|n| Location::Const(n as u32));
+        let in_buffer = || {
+            let n = parts.buffers.iter().position(is_deep_buffer)?;
+            Some(Location::Buffer(n as u32, BufferPart::Element))
+        };
+        let in_tree = || {
+            let place = self.walk().position(|(_, depth)| depth > MAX_NESTING)?;
+            Some(Location::Tree(NodeId(place as u32)))
+        };
+        in_const().or_else(in_buffer).or_else(in_tree)
     }
 
     /// The canonical encoding of all parts; equal programs have equal bodies.
@@ -233,50 +242,9 @@ impl Program {
     }
 }
 
-/// Whether a type nests deeper than the limit; keeps no stack, since nobody has checked the type.
+/// Whether a type nests deeper than the limit.
 fn type_is_too_deep(data_type: &DataType) -> bool {
-    let mut depth = 0;
-    let mut next = Some(data_type);
-    while let Some(data_type) = next {
-        depth += 1;
-        next = match data_type {
-            DataType::Vec { element, .. }
-            | DataType::TensorShaped { element, .. }
-            | DataType::SparseCsr { element }
-            | DataType::SparseCoo { element }
-            | DataType::SparseBsr { element, .. } => Some(element),
-            DataType::U32
-            | DataType::I32
-            | DataType::U64
-            | DataType::Vec2U32
-            | DataType::Vec4U32
-            | DataType::Bool
-            | DataType::Bytes
-            | DataType::Array { .. }
-            | DataType::F16
-            | DataType::BF16
-            | DataType::F32
-            | DataType::F64
-            | DataType::Tensor
-            | DataType::U8
-            | DataType::U16
-            | DataType::I8
-            | DataType::I16
-            | DataType::I64
-            | DataType::Handle(_)
-            | DataType::F8E4M3
-            | DataType::F8E5M2
-            | DataType::I4
-            | DataType::FP4
-            | DataType::NF4
-            | DataType::DeviceMesh { .. }
-            | DataType::Opaque(_) => None,
-        };
-        if depth > MAX_NESTING {
-            return true;
-        }
-    }
-    false
+    data_type.levels().nth(MAX_NESTING as usize).is_some()
 }
 
 impl Parts {
@@ -323,7 +291,7 @@ impl Hash for Program {
 /// The text form.
 impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&crate::text::print(self).text)
+        crate::text::write_program(f, self)
     }
 }
 

@@ -18,22 +18,47 @@ pub enum Item<'a> {
 }
 
 /// A walk over statements and expressions in source order: a statement comes before its expressions, those before its bodies, and
-/// an expression before its operands. Gives each item with its depth, counted from 1.
+/// an expression before its operands. Gives each item with its depth, counted from 1. It takes memory with the depth of the tree, not
+/// with its width.
 pub struct Walk<'a> {
-    stack: Vec<(Item<'a>, u32)>,
+    /// What is still to be visited, the next last.
+    stack: Vec<(Rest<'a>, u32)>,
+}
+
+/// Neighbours that are still to be visited.
+enum Rest<'a> {
+    Nodes(std::slice::Iter<'a, Node>),
+    Exprs(std::slice::Iter<'a, Expr>),
+    Children(std::slice::Iter<'a, Child>),
+    Expr(Option<&'a Expr>),
 }
 
 impl<'a> Walk<'a> {
     /// A walk over a body.
     #[must_use]
     pub fn body(nodes: &'a [Node]) -> Self {
-        Walk { stack: nodes.iter().rev().map(|node| (Item::Node(node), 1)).collect() }
+        Walk { stack: vec![(Rest::Nodes(nodes.iter()), 1)] }
     }
 
     /// A walk over one expression.
     #[must_use]
     pub fn expr(expr: &'a Expr) -> Self {
-        Walk { stack: vec![(Item::Expr(expr), 1)] }
+        Walk { stack: vec![(Rest::Expr(Some(expr)), 1)] }
+    }
+
+    fn enter_node(&mut self, node: &'a Node, depth: u32) {
+        self.stack.extend(node.bodies().rev().map(|body| (Rest::Nodes(body.iter()), depth)));
+        let (few, many) = node.expr_lists();
+        self.stack.push((Rest::Exprs(many.iter()), depth));
+        self.stack.extend(few.into_iter().rev().flatten().map(|expr| (Rest::Expr(Some(expr)), depth)));
+    }
+
+    fn enter_expr(&mut self, expr: &'a Expr, depth: u32) {
+        let (few, many) = expr.child_lists();
+        if !many.is_empty() {
+            self.stack.push((Rest::Children(many.iter()), depth));
+        }
+        self.stack.extend(few.into_iter().rev().flatten().map(|child| (Rest::Expr(Some(child)), depth)));
     }
 }
 
@@ -41,16 +66,26 @@ impl<'a> Iterator for Walk<'a> {
     type Item = (Item<'a>, u32);
 
     fn next(&mut self) -> Option<(Item<'a>, u32)> {
-        let (item, depth) = self.stack.pop()?;
-        match item {
-            Item::Expr(expr) => self.stack.extend(expr.children().rev().map(|child| (Item::Expr(child), depth + 1))),
-            Item::Node(node) => {
-                let nodes = node.bodies().rev().flat_map(|body| body.iter().rev());
-                self.stack.extend(nodes.map(|node| (Item::Node(node), depth + 1)));
-                self.stack.extend(node.exprs().rev().map(|expr| (Item::Expr(expr), depth + 1)));
+        loop {
+            let (rest, depth) = self.stack.last_mut()?;
+            let depth = *depth;
+            let item = match rest {
+                Rest::Nodes(nodes) => nodes.next().map(Item::Node),
+                Rest::Exprs(exprs) => exprs.next().map(Item::Expr),
+                Rest::Children(children) => children.next().map(|child| Item::Expr(child)),
+                Rest::Expr(expr) => expr.take().map(Item::Expr),
+            };
+            match item {
+                None => drop(self.stack.pop()),
+                Some(item) => {
+                    match item {
+                        Item::Node(node) => self.enter_node(node, depth + 1),
+                        Item::Expr(expr) => self.enter_expr(expr, depth + 1),
+                    }
+                    return Some((item, depth));
+                }
             }
         }
-        Some((item, depth))
     }
 }
 
@@ -194,6 +229,25 @@ mod tests {
         assert!(program.walk().map(|(_, depth)| depth).max() > Some(DEEP as u32));
         assert!(program.validated().is_err());
         assert!(format!("{program}").len() < 1000);
+    }
+
+    #[test]
+    fn element_types_a_million_deep_are_an_error_with_a_place() {
+        use crate::diagnostic::{BufferPart, Location};
+        let deep = || (0..DEEP).fold(DataType::U8, |element, _| DataType::Vec { element: Box::new(element), count: 2 });
+        let buffers = vec![BufferDecl::read("a", 0, DataType::U32), BufferDecl::read("b", 1, deep())];
+        let in_buffer = Program::wrapped(buffers, [1, 1, 1], vec![Node::store("b", Expr::u32(0), Expr::load("b", Expr::u32(0)))]);
+        let in_const = Program::default().with_const("t", SpecValue::DType(deep()));
+        let places = [Location::Buffer(1, BufferPart::Element), Location::Const(0)];
+        for (program, place) in [in_buffer, in_const].into_iter().zip(places) {
+            let report = program.validated().expect_err("nested too deep");
+            let [mistake] = &report.diagnostics[..] else { panic!("one mistake is enough") };
+            assert_eq!((mistake.code.name(), mistake.location), ("E0507", Some(place)));
+            let copy = program.clone().edit(|_| ());
+            assert!(copy == program && copy.fingerprint() == program.fingerprint());
+            assert!(program.to_string().len() < 1000 && crate::wire::to_wire(&program).is_err());
+            assert!(crate::specialize::specialize(&program, []).is_ok());
+        }
     }
 
     #[test]

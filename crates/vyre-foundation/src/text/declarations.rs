@@ -2,15 +2,16 @@
 
 use super::ast::OpenInt;
 use super::lexer::Kind;
+use super::names::{Keyword, Role};
 use super::number::{Number, suffix_of};
 use super::parser::{Parsed, Parser};
 use super::types::is_type_word;
 use crate::diagnostic::{BufferPart, Diagnostic, Fix, Location, Span};
-use crate::ir::{Access, Axis, BufferDecl, ConstDecl, DataType, Element, FloatMode, Literal, Scalar, Size, SpecValue};
+use crate::ir::{Access, Axis, BufferDecl, ConstDecl, Element, FloatMode, Literal, Scalar, Size, SpecValue};
 use vyre_spec::ErrorCode;
 
-/// The words that begin declarations, with `subgroup`, which begins statements as well.
-const WORDS: [&str; 5] = ["workgroup", "floats", "subgroup", "const", "buffer"];
+/// The word before a subgroup size, which begins statements as well.
+const SUBGROUP: &str = "subgroup";
 
 /// What a literal says.
 pub(super) enum Value {
@@ -21,15 +22,14 @@ pub(super) enum Value {
     Wrong,
 }
 
-/// One value of each kind a constant can have.
-fn constant_kinds() -> [SpecValue; 5] {
-    [SpecValue::U32(0), SpecValue::I32(0), SpecValue::F32(0.0), SpecValue::Bool(false), SpecValue::DType(DataType::U32)]
-}
-
 impl Parser<'_> {
     /// Whether a declaration begins here.
     pub(super) fn at_declaration(&self) -> bool {
-        let is_word = self.word().is_some_and(|word| WORDS.contains(&word));
+        let is_word = self.word().is_some_and(|word| match Keyword::from_word(word).map(Keyword::role) {
+            Some(Role::Declaration | Role::Attribute) => true,
+            Some(Role::Statement | Role::Operation | Role::Inside | Role::Value) => false,
+            None => word == SUBGROUP,
+        });
         is_word && self.punct_ahead(1) != Some(".") && !self.keyword_is_name()
     }
 
@@ -62,14 +62,27 @@ impl Parser<'_> {
             }
             "const" => {
                 let constant = self.constant()?;
+                self.note_declared(&constant.0.name);
                 self.header.consts.push(constant);
             }
             _ => {
                 let buffer = self.buffer(start)?;
+                self.note_declared(&buffer.0.name);
                 self.header.buffers.push(buffer);
             }
         }
         Ok(())
+    }
+
+    /// Forgets what was read of a declaration that ended in a mistake, which began at token `start`. Its name is hidden by what skips
+    /// the rest of it.
+    pub(super) fn broken_declaration(&mut self, start: usize) {
+        let (buffer, constant) = (self.header.buffers.len() as u32, self.header.consts.len() as u32);
+        let parts = [BufferPart::Element, BufferPart::Count, BufferPart::Binding].map(|part| Location::Buffer(buffer, part));
+        parts.into_iter().chain([Location::Const(constant)]).for_each(|part| self.header.poison.forget(part));
+        if self.slice(self.tokens[start].span) == SUBGROUP {
+            self.header.poison.add(Location::Subgroup);
+        }
     }
 
     fn once(&mut self, span: Span, earlier: Option<Span>) {
@@ -121,7 +134,7 @@ impl Parser<'_> {
     fn constant(&mut self) -> Parsed<(ConstDecl, Span)> {
         let (name, span) = self.name("the name of a constant")?;
         self.expect(":")?;
-        let kinds = constant_kinds();
+        let kinds = SpecValue::one_of_each();
         let kind = self.word().and_then(|word| kinds.iter().find(|kind| kind.kind() == word));
         let Some(kind) = kind else {
             return Err(self.unexpected_word(&kinds.each_ref().map(SpecValue::kind)));
@@ -218,18 +231,18 @@ impl Parser<'_> {
 
     /// A literal, its sign included; `None`, with nothing read, if there is none.
     pub(super) fn literal(&mut self) -> Option<Value> {
-        if let Some(word @ ("true" | "false")) = self.word() {
+        if let Some(word @ (Keyword::True | Keyword::False)) = self.word().and_then(Keyword::from_word) {
             self.bump();
-            return Some(Value::Known(Literal::Bool(word == "true")));
+            return Some(Value::Known(Literal::Bool(word == Keyword::True)));
         }
         let negative = self.is("-");
         let places = usize::from(negative);
-        let found = match (&self.ahead(places).kind, self.word_ahead(places)) {
+        let found = match (&self.ahead(places).kind, self.word_ahead(places).and_then(Keyword::from_word)) {
             (Kind::Number(number), _) => *number,
-            (_, Some("inf")) => Some(Number::Float(Literal::F32(f32::INFINITY.into()))),
-            (_, Some("nan")) => Some(Number::Float(Literal::F32(f32::NAN.into()))),
-            (_, Some("infd")) => Some(Number::Float(Literal::F64(f64::INFINITY.into()))),
-            (_, Some("nand")) => Some(Number::Float(Literal::F64(f64::NAN.into()))),
+            (_, Some(Keyword::Inf)) => Some(Number::Float(Literal::F32(f32::INFINITY.into()))),
+            (_, Some(Keyword::Nan)) => Some(Number::Float(Literal::F32(f32::NAN.into()))),
+            (_, Some(Keyword::Infd)) => Some(Number::Float(Literal::F64(f64::INFINITY.into()))),
+            (_, Some(Keyword::Nand)) => Some(Number::Float(Literal::F64(f64::NAN.into()))),
             (Kind::Word | Kind::Quoted(_) | Kind::String(_) | Kind::Punct(_) | Kind::Bad | Kind::End, _) => return None,
         };
         let start = self.span();

@@ -34,7 +34,7 @@ pub fn format(name: &str, text: &str) -> Result<String, Report> {
     let reading = parser::read(text);
     if !reading.complete {
         let source = Source { name: name.into(), text: text.into(), spans: Default::default() };
-        return Err(Report { source: Some(Arc::new(source)), diagnostics: reading.mistakes });
+        return Err(Report::in_source(Arc::new(source), reading.mistakes));
     }
     let mut layout = Layout { text, out: String::with_capacity(text.len()), end: None, opened: true };
     layout.run(&reading);

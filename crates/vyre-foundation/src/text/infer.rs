@@ -100,15 +100,18 @@ impl Type {
 /// program must not nest deeper than the limit.
 pub(super) fn contexts(parts: &Parts, is_open: impl Fn(u32, Literal) -> bool, poison: &Poison) -> Vec<Context> {
     let mut types = HashMap::new();
-    for decl in &parts.consts {
+    // Of those with one name the first counts.
+    let mut consts: HashMap<&Name, (usize, &ConstDecl)> = HashMap::with_capacity(parts.consts.len());
+    for (n, decl) in parts.consts.iter().enumerate() {
+        consts.entry(&decl.name).or_insert((n, decl));
         types.insert(decl.name.clone(), decl.default.literal().map_or(Type::Unknown, |literal| Type::scalar(literal.scalar())));
     }
     let elements = parts.buffers.iter().enumerate().map(|(n, buffer)| {
         let element = match &buffer.element {
             Element::Type(data_type) => Some(data_type),
-            Element::Const(name) => match parts.consts.iter().enumerate().find(|(_, decl)| decl.name == *name) {
+            Element::Const(name) => match consts.get(name) {
                 Some((n, ConstDecl { default: SpecValue::DType(data_type), .. })) => {
-                    Some(data_type).filter(|_| !poison.has(Location::Const(n as u32)))
+                    Some(data_type).filter(|_| !poison.has(Location::Const(*n as u32)))
                 }
                 Some(_) | None => None,
             },

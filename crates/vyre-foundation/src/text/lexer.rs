@@ -4,7 +4,7 @@
 //! kept beside the tokens, for the formatter. The operators are those of the op tables.
 
 use super::number::{self, BadNumber, Number};
-use crate::diagnostic::{Diagnostic, Fix, Location, Span};
+use crate::diagnostic::{Diagnostic, Fix, Location, Mistakes, Span};
 use std::sync::LazyLock;
 use vyre_spec::{BinaryOp, ErrorCode, Spelling, UnaryOp};
 
@@ -50,11 +50,8 @@ pub(super) struct Comment {
 pub(super) struct Lexed {
     pub(super) tokens: Vec<Token>,
     pub(super) comments: Vec<Comment>,
-    pub(super) mistakes: Vec<Diagnostic>,
+    pub(super) mistakes: Mistakes,
 }
-
-/// After so many mistakes the rest of a text is most likely not a program at all.
-pub(super) const MAX_MISTAKES: usize = 32;
 
 /// Everything that is not a word, a quote or a number, the longest first.
 static PUNCTUATION: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
@@ -81,7 +78,7 @@ fn is_word_byte(byte: u8) -> bool {
 
 /// The text must be shorter than 4 GiB.
 pub(super) fn lex(text: &str) -> Lexed {
-    let mut lexer = Lexer { text, at: 0, out: Lexed { tokens: Vec::new(), comments: Vec::new(), mistakes: Vec::new() } };
+    let mut lexer = Lexer { text, at: 0, out: Lexed { tokens: Vec::new(), comments: Vec::new(), mistakes: Mistakes::default() } };
     lexer.run();
     lexer.out
 }
@@ -140,9 +137,7 @@ impl Lexer<'_> {
     }
 
     fn mistake(&mut self, diagnostic: Diagnostic, start: usize, end: usize) {
-        if self.out.mistakes.len() < MAX_MISTAKES {
-            self.out.mistakes.push(diagnostic.at(Location::Text(span(start, end))));
-        }
+        self.out.mistakes.push(diagnostic.at(Location::Text(span(start, end))));
     }
 
     /// A run of characters that begin no token; the first is one.
@@ -214,7 +209,7 @@ impl Lexer<'_> {
             let at = self.at;
             let mut rest = self.text[at..].chars();
             let Some(c) = rest.next().filter(|c| *c != '\n') else {
-                let (end, mistakes) = brace.unwrap_or((at, self.out.mistakes.len()));
+                let (end, mistakes) = brace.unwrap_or((at, self.out.mistakes.count()));
                 self.out.mistakes.truncate(mistakes);
                 self.at = start + self.text[start..end].trim_end().len();
                 let (what, end_mark) = if quote == '"' { ("string", "a double quote") } else { ("name", "a backtick") };
@@ -229,7 +224,7 @@ impl Lexer<'_> {
                 return None;
             };
             if c == '{' && brace.is_none() {
-                brace = Some((at, self.out.mistakes.len()));
+                brace = Some((at, self.out.mistakes.count()));
             }
             self.at += c.len_utf8();
             if c == quote {
@@ -288,7 +283,7 @@ mod tests {
     }
 
     fn codes(text: &str) -> Vec<ErrorCode> {
-        lex(text).mistakes.iter().map(|mistake| mistake.code).collect()
+        lex(text).mistakes.found().iter().map(|mistake| mistake.code).collect()
     }
 
     #[test]
@@ -328,11 +323,11 @@ mod tests {
     #[test]
     fn one_mistake_for_a_run_of_foreign_characters() {
         let lexed = lex("a = é§$%&b");
-        assert_eq!(lexed.mistakes.len(), 1);
+        assert_eq!(lexed.mistakes.count(), 1);
         let kinds: Vec<Kind> = lexed.tokens.into_iter().map(|token| token.kind).collect();
         let expected = [Kind::Word, Kind::Punct("="), Kind::Bad, Kind::Punct("%"), Kind::Punct("&"), Kind::Word, Kind::End];
         assert_eq!(kinds, expected);
-        assert_eq!(lex(&"§ ".repeat(10_000)).mistakes.len(), MAX_MISTAKES);
+        assert_eq!(lex(&"§ ".repeat(10_000)).mistakes.count(), 10_000);
         assert_eq!(kinds_of_bom(), [Kind::Word, Kind::End]);
     }
 

@@ -4,8 +4,9 @@ use super::ast;
 use super::ast::{ExprKind, OpenInt, StmtKind};
 use super::declarations::{does_not_fit, with_conversion, with_suffix};
 use super::infer::{self, Context};
-use crate::diagnostic::{Diagnostic, Location, Poison, Span, Spans};
+use crate::diagnostic::{Location, Mistakes, Poison, Span, Spans};
 use crate::ir::{Body, Child, Expr, Literal, Node, NodeId, Parts, Size};
+use vyre_spec::limits::SUBGROUP_SIZES;
 
 /// The IR of a text.
 pub(super) struct Lowered {
@@ -14,19 +15,21 @@ pub(super) struct Lowered {
     /// Where mistakes were reported, here or by the parser.
     pub(super) poison: Poison,
     /// Those that were found here: integers that the types their contexts fix do not hold.
-    pub(super) mistakes: Vec<Diagnostic>,
+    pub(super) mistakes: Mistakes,
 }
 
-/// The IR of a program that was read in full.
+/// The IR of a program, as far as it was read.
 pub(super) fn lower(program: ast::Program, text: &str) -> Lowered {
     let header = program.header;
     let mut lowering = Lowering { spans: Spans::default(), open: Vec::new(), poison: header.poison };
+    let poisoned_subgroup = lowering.poison.has(Location::Subgroup).then_some(SUBGROUP_SIZES[0]);
     let one = || ([Size::Lit(1), Size::Lit(1), Size::Lit(1)], program.name_span, [program.name_span; 3]);
     let (workgroup, workgroup_span, workgroup_axes) = header.workgroup.unwrap_or_else(one);
     let mut parts = Parts {
         workgroup,
         floats: header.floats.map_or_else(Default::default, |(mode, _)| mode),
-        subgroup: header.subgroup.map(|(size, _)| size),
+        // One that is declared by a line that cannot be read is not missing.
+        subgroup: header.subgroup.map(|(size, _)| size).or(poisoned_subgroup),
         consts: Vec::with_capacity(header.consts.len()),
         buffers: Vec::with_capacity(header.buffers.len()),
         body: Body::default(),
@@ -51,7 +54,7 @@ pub(super) fn lower(program: ast::Program, text: &str) -> Lowered {
         }
         None => lowering.body(program.body),
     };
-    let mut mistakes = Vec::new();
+    let mut mistakes = Mistakes::default();
     if !lowering.open.is_empty() {
         mistakes = lowering.decide(&mut parts, text);
     }
@@ -67,11 +70,11 @@ struct Lowering {
 
 impl Lowering {
     /// Puts the literals that the contexts fix in the places of open integers, which are in the order of the walk.
-    fn decide(&mut self, parts: &mut Parts, text: &str) -> Vec<Diagnostic> {
+    fn decide(&mut self, parts: &mut Parts, text: &str) -> Mistakes {
         let open = &self.open;
         let is_open = |place, _| open.binary_search_by_key(&place, |(place, _)| *place).is_ok();
         let contexts = infer::contexts(parts, is_open, &self.poison);
-        let mut mistakes = Vec::new();
+        let mut mistakes = Mistakes::default();
         let mut literals = Vec::with_capacity(open.len());
         for ((place, value), context) in open.iter().zip(contexts) {
             match context.literal(*value) {

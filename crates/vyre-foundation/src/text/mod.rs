@@ -22,7 +22,7 @@ mod tests;
 mod types;
 mod value;
 
-use crate::diagnostic::{Diagnostic, Poison, Report, Source, Spans};
+use crate::diagnostic::{Diagnostic, Mistakes, Poison, Report, Source, Spans};
 use crate::ir::{Expr, Node, Parts, Program};
 use crate::validate::mistakes_beside;
 use std::fmt;
@@ -36,20 +36,20 @@ pub use types::parse_data_type;
 pub use value::{format_value, parse_value};
 
 /// Reads a program. `name` is what the text is called in messages, usually its path. The program may still be invalid: see
-/// [`Program::validated`]. If the text is wrong in a way that lets all of it be read, the report has what the validator finds too.
+/// [`Program::validated`]. If parts of the text cannot be read, the report has what the validator finds in the others, too.
 pub fn parse(name: &str, text: &str) -> Result<Program, Report> {
     if is_too_large(text.len()) {
         return Err(too_large(name));
     }
     let source = |spans| Arc::new(Source { name: name.into(), text: text.into(), spans });
     match read(text) {
-        Read { program: None, mistakes } => Err(Report { source: Some(source(Default::default())), diagnostics: mistakes }),
+        Read { program: None, mistakes } => Err(Report::in_source(source(Default::default()), mistakes)),
         Read { program: Some((parts, spans, poison)), mut mistakes } => {
             let program = Program::with_source(parts, Some(source(spans)));
             if mistakes.is_empty() {
                 return Ok(program);
             }
-            mistakes.extend(mistakes_beside(&program, &poison));
+            mistakes.append(mistakes_beside(&program, &poison));
             Err(Report::about(&program, mistakes))
         }
     }
@@ -57,18 +57,18 @@ pub fn parse(name: &str, text: &str) -> Result<Program, Report> {
 
 /// A text that was read and lowered.
 struct Read {
-    /// `None` if some of the text could not be read.
+    /// `None` if it cannot be seen what is inside of what. What could not be read otherwise is poisoned or left out.
     program: Option<(Parts, Spans, Poison)>,
-    /// In the order of the text.
-    mistakes: Vec<Diagnostic>,
+    mistakes: Mistakes,
 }
 
 fn read(text: &str) -> Read {
-    let reading = parser::read(text);
-    let mut mistakes = reading.mistakes;
-    let program = reading.program.filter(|_| reading.complete).map(|program| {
+    let parser::Reading { program, balanced, mut mistakes, tokens, comments, marks, lines, .. } = parser::read(text);
+    // Only the formatter needs these.
+    drop((tokens, comments, marks, lines));
+    let program = program.filter(|_| balanced).map(|program| {
         let lowered = lower::lower(program, text);
-        mistakes.extend(lowered.mistakes);
+        mistakes.append(lowered.mistakes);
         (lowered.parts, lowered.spans, lowered.poison)
     });
     Read { program, mistakes }
@@ -86,6 +86,11 @@ fn too_large(name: &str) -> Report {
 /// A piece of a program in a sentence: in backticks, unless it has some of its own.
 pub(crate) fn code(text: &str) -> String {
     if text.contains('`') { text.into() } else { format!("`{text}`") }
+}
+
+/// A program as it is spelled in a text.
+pub(crate) fn write_program(f: &mut fmt::Formatter<'_>, program: &Program) -> fmt::Result {
+    printer::write_program(f, program, None)
 }
 
 /// A name as it is spelled in a text.

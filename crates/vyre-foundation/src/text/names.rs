@@ -8,36 +8,83 @@ use super::lexer::is_word;
 use std::fmt::{self, Write};
 use vyre_spec::Builtin;
 
-/// The reserved words beside the first halves of ids (`gid`, `subgroup`, …), which come from their table.
-const RESERVED: [&str; 23] = [
-    "atomic",
-    "barrier",
-    "bitcast",
-    "break",
-    "buffer",
-    "const",
-    "continue",
-    "else",
-    "false",
-    "floats",
-    "for",
-    "if",
-    "in",
-    "inf",
-    "infd",
-    "let",
-    "nan",
-    "nand",
-    "region",
-    "return",
-    "trap",
-    "true",
-    "workgroup",
-];
+/// What a keyword is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// Begins a declaration that most programs have.
+    Declaration,
+    /// Begins a declaration of how the program is run.
+    Attribute,
+    /// Begins a statement.
+    Statement,
+    /// Stands before the point of an operation, which is a statement.
+    Operation,
+    /// Stands inside of statements.
+    Inside,
+    /// Begins or is an expression.
+    Value,
+}
+
+/// The keywords: an enum of them, and what each is for. The first halves of ids (`gid`, `subgroup`, …) are reserved as well; they come
+/// from their table.
+macro_rules! keywords {
+    ($( $keyword:ident $word:literal $role:ident; )*) => {
+        #[derive(Clone, Copy, PartialEq, Eq)]
+        pub(super) enum Keyword {
+            $( $keyword, )*
+        }
+
+        impl Keyword {
+            pub(super) const ALL: &[Keyword] = &[$( Keyword::$keyword ),*];
+
+            pub(super) const fn word(self) -> &'static str {
+                match self { $( Keyword::$keyword => $word, )* }
+            }
+
+            pub(super) const fn role(self) -> Role {
+                match self { $( Keyword::$keyword => Role::$role, )* }
+            }
+
+            pub(super) fn from_word(word: &str) -> Option<Keyword> {
+                match word {
+                    $( $word => Some(Keyword::$keyword), )*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+// Suggestions name the first of those that are equally near.
+keywords! {
+    Let "let" Statement;
+    If "if" Statement;
+    For "for" Statement;
+    Break "break" Statement;
+    Continue "continue" Statement;
+    Return "return" Statement;
+    Barrier "barrier" Statement;
+    Trap "trap" Statement;
+    Region "region" Statement;
+    Buffer "buffer" Declaration;
+    Const "const" Declaration;
+    Workgroup "workgroup" Declaration;
+    Floats "floats" Attribute;
+    Atomic "atomic" Operation;
+    Else "else" Inside;
+    In "in" Inside;
+    True "true" Value;
+    False "false" Value;
+    Inf "inf" Value;
+    Nan "nan" Value;
+    Infd "infd" Value;
+    Nand "nand" Value;
+    Bitcast "bitcast" Value;
+}
 
 /// Whether the word cannot be a name without quotes.
 pub(super) fn is_reserved(word: &str) -> bool {
-    RESERVED.contains(&word) || is_builtin_base(word)
+    Keyword::from_word(word).is_some() || is_builtin_base(word)
 }
 
 /// Whether the word is the first half of an id, such as `gid`.
@@ -83,7 +130,7 @@ mod tests {
         for bare in ["a", "_", "min", "f32", "len", "vec", "program", "read", "x1", "tensor"] {
             assert_eq!(spelled(bare), bare);
         }
-        for reserved in RESERVED.iter().chain(&["gid", "lid_count", "subgroup"]) {
+        for reserved in Keyword::ALL.iter().map(|keyword| keyword.word()).chain(["gid", "lid_count", "subgroup"]) {
             assert_eq!(spelled(reserved), format!("`{reserved}`"));
         }
         assert_eq!(spelled(""), "``");

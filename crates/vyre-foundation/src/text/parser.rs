@@ -16,21 +16,21 @@
 //! The parser is recursive, and its depth is bounded: what would nest deeper than [`MAX_NESTING`] in the IR is refused before it is
 //! built, however flat it looks (a sum of a thousand terms is a thousand deep).
 //!
-//! After a mistake that leaves a hole in the tree the parser goes on with the next statement, so that one run reports many; such a
-//! tree is not lowered, because what is missing from it would be missed elsewhere too. Where it can be seen how the text goes on, as
-//! behind an unknown function or a number that is too large, something unknown stands in and the tree is complete: then the
-//! validator looks at it as well.
+//! After a mistake the parser goes on, so that one run reports many. Where it can be seen how the text goes on, as behind an unknown
+//! function or a number that is too large, something unknown stands in. Else the statement or declaration is left out and the parser
+//! goes on with the next; the names that it may have declared are poisoned, so that nobody misses them. Either way the validator looks
+//! at all the rest. Only if the braces do not match is the tree not lowered: then nobody can say what is inside of what.
 //!
 //! What recurses is kept apart from what builds messages (`inline(never)`): a message takes more stack than a level of nesting.
 //!
 //! While it reads, the parser notes what the formatter needs: which tokens make a line, and which operators are infix.
 
 use super::ast::{Expr, ExprKind, Header, Program};
-use super::lexer::{Comment, Kind, Lexed, MAX_MISTAKES, Token, lex};
-use super::names::is_reserved;
+use super::lexer::{Comment, Kind, Lexed, Token, lex};
+use super::names::{Keyword, Role, is_reserved};
 use super::number::Number;
 use super::suggest::nearest;
-use crate::diagnostic::{Diagnostic, Fix, Location, Span};
+use crate::diagnostic::{Diagnostic, Fix, Location, Mistakes, Span};
 use crate::ir::Name;
 use vyre_spec::limits::MAX_NESTING;
 use vyre_spec::{ErrorCode, Precedence};
@@ -64,8 +64,9 @@ pub(super) struct Reading {
     pub(super) program: Option<Program>,
     /// Whether all of the text is in the program, mistakes and all.
     pub(super) complete: bool,
-    /// In the order of the text.
-    pub(super) mistakes: Vec<Diagnostic>,
+    /// Whether every brace has its other one.
+    pub(super) balanced: bool,
+    pub(super) mistakes: Mistakes,
     pub(super) tokens: Vec<Token>,
     pub(super) comments: Vec<Comment>,
     pub(super) marks: Vec<Mark>,
@@ -76,11 +77,9 @@ pub(super) struct Reading {
 pub(super) fn read(text: &str) -> Reading {
     let (mut parser, comments) = Parser::new(text);
     let program = parser.program().ok();
-    let mut mistakes = std::mem::take(&mut parser.mistakes);
-    mistakes.sort_by_key(|mistake| if let Some(Location::Text(span)) = mistake.location { span.start } else { 0 });
-    mistakes.truncate(MAX_MISTAKES);
-    let Parser { tokens, marks, lines, complete, .. } = parser;
-    Reading { program, complete, mistakes, tokens, comments, marks, lines }
+    let Parser { tokens, marks, lines, complete, balanced, mut mistakes, lexer_mistakes, .. } = parser;
+    mistakes.append(lexer_mistakes);
+    Reading { program, complete, balanced, mistakes, tokens, comments, marks, lines }
 }
 
 /// A mistake was reported; whoever can goes on behind it.
@@ -97,17 +96,23 @@ pub(super) struct Parser<'a> {
     pub(super) tokens: Vec<Token>,
     /// The number of the next token; at most that of [`Kind::End`].
     pub(super) at: usize,
-    pub(super) mistakes: Vec<Diagnostic>,
+    pub(super) mistakes: Mistakes,
+    /// Those that were found before it began.
+    pub(super) lexer_mistakes: Mistakes,
     /// The token of the last mistake: a second one at the same place would say the same.
     last_mistake: Option<usize>,
     /// Whether nothing was left out of the tree.
     complete: bool,
+    /// Whether every brace has its other one.
+    balanced: bool,
     /// Whether a number or a type that was read since this was last cleared is a stand-in.
     pub(super) stood_in: bool,
     /// Whether the nest of statements that the parser is in was reported to be too deep.
     pub(super) deep_nest: bool,
     /// Keywords that something was named by, which was reported; where no keyword can stand they are names.
     misnamed: Vec<&'a str>,
+    /// Keywords that a buffer or a constant has as its name, in quotes.
+    declared_keywords: Vec<Name>,
     pub(super) header: Header,
     /// Declarations that were begun but are wrong; their absence is not reported on top.
     pub(super) broken_workgroup: bool,
@@ -129,12 +134,15 @@ impl<'a> Parser<'a> {
             marks: vec![Mark::Plain; tokens.len()],
             tokens,
             at: 0,
-            mistakes,
+            mistakes: Mistakes::default(),
+            lexer_mistakes: mistakes,
             last_mistake: None,
             complete: true,
+            balanced: true,
             stood_in: false,
             deep_nest: false,
             misnamed: Vec::new(),
+            declared_keywords: Vec::new(),
             header: Header::default(),
             broken_workgroup: false,
             half_used: false,
@@ -193,6 +201,11 @@ impl<'a> Parser<'a> {
 
     pub(super) fn is(&self, token: &str) -> bool {
         self.punct() == Some(token)
+    }
+
+    /// Whether the token before the next one is this.
+    pub(super) fn previous_is(&self, token: &'static str) -> bool {
+        self.tokens[self.at.saturating_sub(1)].kind == Kind::Punct(token)
     }
 
     pub(super) fn at_end(&self) -> bool {
@@ -347,10 +360,16 @@ impl<'a> Parser<'a> {
         self.word().is_some_and(is_name) && matches!(self.punct_ahead(1), Some("=" | "["))
     }
 
-    /// Whether a buffer or a constant has this name.
-    fn is_declared(&self, name: &str) -> bool {
-        let buffers = self.header.buffers.iter().map(|(decl, _)| &decl.name);
-        buffers.chain(self.header.consts.iter().map(|(decl, _)| &decl.name)).any(|declared| *declared == *name)
+    /// Whether a buffer or a constant has this keyword as its name.
+    fn is_declared(&self, keyword: &str) -> bool {
+        self.declared_keywords.iter().any(|declared| *declared == *keyword)
+    }
+
+    /// Notes that a buffer or a constant has this name.
+    pub(super) fn note_declared(&mut self, name: &Name) {
+        if is_reserved(name) && !self.is_declared(name) {
+            self.declared_keywords.push(name.clone());
+        }
     }
 
     /// The mistake that a keyword stands where something else was expected.
@@ -376,7 +395,9 @@ impl<'a> Parser<'a> {
                 if !is_name {
                     return Err(skip);
                 }
-                self.misnamed.push(word);
+                if !self.is_misnamed(word) {
+                    self.misnamed.push(word);
+                }
                 word.into()
             }
             (_, Some(_) | None) => return Err(self.unexpected(what)),
@@ -501,24 +522,32 @@ impl<'a> Parser<'a> {
         }
     }
 
+    /// Poisons the names that may be declared by these tokens, which are left out of the tree.
+    fn hide_names(&mut self, tokens: std::ops::Range<usize>) {
+        for at in tokens.clone() {
+            let token = &self.tokens[at];
+            let name = match &token.kind {
+                Kind::Quoted(name) => name.as_str(),
+                Kind::Word => self.slice(token.span),
+                Kind::String(_) | Kind::Number(_) | Kind::Punct(_) | Kind::Bad | Kind::End => continue,
+            };
+            let before = at.checked_sub(1).filter(|before| tokens.contains(before) && !token.newline_before);
+            let before = before.map(|before| &self.tokens[before]).filter(|before| before.kind == Kind::Word);
+            let keyword = before.and_then(|before| Keyword::from_word(self.slice(before.span)));
+            let keyword = matches!(keyword, Some(Keyword::Let | Keyword::For | Keyword::Buffer | Keyword::Const));
+            // A word that should have been one of these.
+            let follows = before.is_some() && matches!(self.tokens[at + 1].kind, Kind::Punct("=" | ":"));
+            if keyword || follows {
+                self.header.poison.add_name(name.into());
+            }
+        }
+    }
+
     fn begins_statement(&self) -> bool {
-        const WORDS: [&str; 14] = [
-            "let",
-            "if",
-            "for",
-            "break",
-            "continue",
-            "return",
-            "barrier",
-            "trap",
-            "region",
-            "atomic",
-            "workgroup",
-            "floats",
-            "const",
-            "buffer",
-        ];
-        self.word().is_some_and(|word| WORDS.contains(&word))
+        self.word().and_then(Keyword::from_word).is_some_and(|keyword| match keyword.role() {
+            Role::Declaration | Role::Attribute | Role::Statement | Role::Operation => true,
+            Role::Inside | Role::Value => false,
+        })
     }
 
     /// Goes to where the next statement most likely begins, after a mistake in the one that began at token `start`: the next line
@@ -546,6 +575,7 @@ impl<'a> Parser<'a> {
             brackets += bracket(&self.token().kind);
             self.at += 1;
         }
+        self.hide_names(start..self.at);
         self.resume(self.at);
         self.last_mistake = None;
         self.line_start = self.at;
@@ -561,6 +591,7 @@ impl<'a> Parser<'a> {
 
     /// Goes behind the statements up to the brace that closes them.
     pub(super) fn skip_body(&mut self) {
+        let start = self.at;
         let mut braces = 0u32;
         while !self.at_end() {
             match self.punct() {
@@ -571,6 +602,7 @@ impl<'a> Parser<'a> {
             }
             self.at += 1;
         }
+        self.hide_names(start..self.at);
         self.line_start = self.at;
     }
 
@@ -581,6 +613,7 @@ impl<'a> Parser<'a> {
         } else {
             let diagnostic = self.unexpected_here("`}`").related(Location::Text(open), "this `{` is not closed");
             self.refuse(diagnostic);
+            self.balanced = false;
         }
     }
 
@@ -631,14 +664,17 @@ impl<'a> Parser<'a> {
                 _ => diagnostic,
             };
             self.refuse(diagnostic);
+            self.balanced = false;
         }
-        if self.header.workgroup.is_none() && !self.broken_workgroup {
+        if self.header.workgroup.is_none() {
             self.header.poison.add(Location::Workgroup);
-            self.mistake(
-                Diagnostic::new(ErrorCode::E0411, "the workgroup size is missing")
-                    .at(Location::Text(name_span))
-                    .fix("declare it", Fix::InsertAfter(Location::Text(open), "\n  workgroup 64".into())),
-            );
+            if !self.broken_workgroup {
+                self.mistake(
+                    Diagnostic::new(ErrorCode::E0411, "the workgroup size is missing")
+                        .at(Location::Text(name_span))
+                        .fix("declare it", Fix::InsertAfter(Location::Text(open), "\n  workgroup 64".into())),
+                );
+            }
         }
         Ok(Program { name, name_span, span, header: std::mem::take(&mut self.header), body })
     }

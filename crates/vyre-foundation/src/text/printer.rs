@@ -2,19 +2,21 @@
 //!
 //! That holds for every program that does not nest deeper than the limit, valid or not: names are quoted where they must be,
 //! parentheses stand where precedence asks for them, and a `u32` goes without suffix only where [`super::infer`] gives it the same
-//! type again. The spans of the printed text come from parsing it, so that they mean the same as those of any other text.
+//! type again. While it writes a program the printer notes where its parts are; the spans are those that reading the text would give.
 
 use super::ast::OpenInt;
 use super::expressions::COMPONENTS;
 use super::infer;
+use super::is_too_large;
 use super::lexer::is_word;
 use super::names::{is_reserved, write_name, write_quoted};
 use super::number::suffix_of;
 use super::types::is_type_word;
 use super::value::float_text;
-use super::{is_too_large, read};
-use crate::diagnostic::{Poison, Source};
-use crate::ir::{BufferDecl, Element, Expr, Item, Literal, Name, Node, Parts, Program, Scalar, Size, SpecValue, UnaryOp, Walk};
+use crate::diagnostic::{Poison, Source, Span, Spans};
+use crate::ir::{
+    BufferDecl, Element, Expr, Item, Literal, Name, Node, NodeId, Parts, Program, Scalar, Size, SpecValue, UnaryOp, Walk,
+};
 use crate::memory_model::MemoryOrdering;
 use std::fmt::{self, Write};
 use vyre_spec::limits::MAX_NESTING;
@@ -23,28 +25,23 @@ use vyre_spec::{FloatMode, Precedence, Spelling};
 /// The program as text, with the spans of all its parts. A program that nests too deep gives a comment that says so.
 #[must_use]
 pub fn print(program: &Program) -> Source {
-    let parts = program.parts();
-    let text = match text_of(program, parts) {
-        Some(text) => text,
-        None => format!("// a program that is nested more than {MAX_NESTING} deep is not printed\n"),
-    };
-    let mut source = Source { name: "<program>".into(), text, spans: Default::default() };
-    if !is_too_large(source.text.len())
-        && let Some((_, spans, _)) = read(&source.text).program
-    {
-        source.spans = spans;
+    let mut text = String::new();
+    let mut spans = Spans::default();
+    // Strings take everything.
+    let _ = write_program(&mut text, program, Some(&mut spans));
+    if is_too_large(text.len()) {
+        spans = Spans::default();
     }
-    source
+    Source { name: "<program>".into(), text, spans }
 }
 
-fn text_of(program: &Program, parts: &Parts) -> Option<String> {
-    if program.is_too_deep() {
-        return None;
+/// The program as text; see [`print`].
+pub(super) fn write_program(out: &mut dyn Write, program: &Program, spans: Option<&mut Spans>) -> fmt::Result {
+    if program.too_deep().is_some() {
+        return writeln!(out, "// a program that is nested more than {MAX_NESTING} deep is not printed");
     }
-    let mut out = String::new();
-    let mut printer = Printer { out: &mut out, suffixes: Suffixes::of(parts), indent: 0 };
-    printer.program(program.name(), parts).ok()?;
-    Some(out)
+    let parts = program.parts();
+    Printer::new(out, Suffixes::of(parts), spans).program(program.name(), parts)
 }
 
 fn nests_too_deep(mut walk: Walk<'_>) -> bool {
@@ -56,7 +53,7 @@ pub(super) fn write_expr(out: &mut dyn Write, expr: &Expr) -> fmt::Result {
     if nests_too_deep(Walk::expr(expr)) {
         return write!(out, "…nested more than {MAX_NESTING} deep…");
     }
-    Printer { out, suffixes: Suffixes::all(), indent: 0 }.expr(expr, Level::LOWEST)
+    Printer::new(out, Suffixes::all(), None).expr(expr, Level::LOWEST)
 }
 
 /// One statement, without a line end after it; integers have suffixes, for nothing around it says their type.
@@ -64,7 +61,7 @@ pub(super) fn write_node(out: &mut dyn Write, node: &Node) -> fmt::Result {
     if nests_too_deep(Walk::body(std::slice::from_ref(node))) {
         return write!(out, "…nested more than {MAX_NESTING} deep…");
     }
-    Printer { out, suffixes: Suffixes::all(), indent: 0 }.node(node)
+    Printer::new(out, Suffixes::all(), None).node(node)
 }
 
 /// Which `u32` literals need a suffix, in the order of the walk, which is that of printing.
@@ -111,27 +108,89 @@ impl Level {
     }
 }
 
-struct Printer<'a> {
+/// What takes the text, and how much it has taken.
+struct Counted<'a> {
     out: &'a mut dyn Write,
-    suffixes: Suffixes,
-    indent: usize,
+    bytes: usize,
 }
 
-impl Printer<'_> {
+impl Write for Counted<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.bytes += text.len();
+        self.out.write_str(text)
+    }
+}
+
+struct Printer<'a> {
+    out: Counted<'a>,
+    suffixes: Suffixes,
+    indent: usize,
+    /// Where to note the places of parts, if anybody wants to know.
+    spans: Option<&'a mut Spans>,
+}
+
+impl<'a> Printer<'a> {
+    fn new(out: &'a mut dyn Write, suffixes: Suffixes, spans: Option<&'a mut Spans>) -> Self {
+        Printer { out: Counted { out, bytes: 0 }, suffixes, indent: 0, spans }
+    }
+
+    /// Where the next character goes. Spans of a text of 4 GiB are not used.
+    fn at(&self) -> u32 {
+        self.out.bytes as u32
+    }
+
+    /// From there to here.
+    fn since(&self, start: u32) -> Span {
+        Span { start, end: self.at() }
+    }
+
+    fn word(&mut self, word: &str) -> Result<Span, fmt::Error> {
+        let start = self.at();
+        self.out.write_str(word)?;
+        Ok(self.since(start))
+    }
+
+    fn name(&mut self, name: &str) -> Result<Span, fmt::Error> {
+        let start = self.at();
+        write_name(&mut self.out, name)?;
+        Ok(self.since(start))
+    }
+
+    /// Takes the next place of the walk.
+    fn place(&mut self) -> usize {
+        match &mut self.spans {
+            Some(spans) => {
+                spans.tree.push(<(Span, Span)>::default());
+                spans.tree.len() - 1
+            }
+            None => 0,
+        }
+    }
+
+    /// Notes what is at a place.
+    fn note(&mut self, place: usize, whole: Span, head: Span) {
+        if let Some(spans) = &mut self.spans {
+            spans.tree[place] = (whole, head);
+        }
+    }
+
     fn program(&mut self, name: Option<&Name>, parts: &Parts) -> fmt::Result {
-        let body = match (name, &parts.body[..]) {
+        let (body, head) = match (name, &parts.body[..]) {
             (Some(name), [Node::Region { body, .. }]) => {
                 self.out.write_str("program ")?;
-                write_name(self.out, name)?;
-                body
+                let place = self.place();
+                let head = self.name(name)?;
+                self.note(place, Span::default(), head);
+                (body, head)
             }
-            _ => {
-                self.out.write_str("raw")?;
-                &parts.body
-            }
+            _ => (&parts.body, self.word("raw")?),
         };
         self.out.write_str(" {")?;
         self.indent = 1;
+        if let Some(spans) = &mut self.spans {
+            spans.program = head;
+            spans.subgroup = head;
+        }
         self.header(parts)?;
         if !body.is_empty() {
             self.out.write_char('\n')?;
@@ -140,7 +199,12 @@ impl Printer<'_> {
             self.line()?;
             self.node(node)?;
         }
-        self.out.write_str("\n}\n")
+        self.out.write_str("\n}")?;
+        if name.is_some() {
+            let whole = self.since(0);
+            self.note(0, whole, head);
+        }
+        self.out.write_char('\n')
     }
 
     /// Begins a line.
@@ -152,9 +216,16 @@ impl Printer<'_> {
         self.line()?;
         self.out.write_str("workgroup")?;
         let shown = parts.workgroup.iter().rposition(|size| *size != Size::Lit(1)).unwrap_or(0);
-        for size in &parts.workgroup[..=shown] {
+        let start = self.at() + 1;
+        let mut axes = [None; 3];
+        for (size, axis) in parts.workgroup[..=shown].iter().zip(&mut axes) {
             self.out.write_char(' ')?;
-            self.size(size)?;
+            *axis = Some(self.size(size)?);
+        }
+        let whole = self.since(start);
+        if let Some(spans) = &mut self.spans {
+            spans.workgroup = whole;
+            spans.workgroup_axes = axes.map(|axis| axis.unwrap_or(whole));
         }
         if parts.floats != FloatMode::default() {
             self.line()?;
@@ -162,12 +233,21 @@ impl Printer<'_> {
         }
         if let Some(size) = parts.subgroup {
             self.line()?;
-            write!(self.out, "subgroup {size}")?;
+            self.out.write_str("subgroup ")?;
+            let start = self.at();
+            write!(self.out, "{size}")?;
+            let span = self.since(start);
+            if let Some(spans) = &mut self.spans {
+                spans.subgroup = span;
+            }
         }
         for decl in &parts.consts {
             self.line()?;
             self.out.write_str("const ")?;
-            write_name(self.out, &decl.name)?;
+            let span = self.name(&decl.name)?;
+            if let Some(spans) = &mut self.spans {
+                spans.consts.push(span);
+            }
             write!(self.out, ": {} = ", decl.default.kind())?;
             match &decl.default {
                 SpecValue::U32(value) => write!(self.out, "{value}")?,
@@ -184,29 +264,43 @@ impl Printer<'_> {
         Ok(())
     }
 
-    fn size(&mut self, size: &Size) -> fmt::Result {
+    fn size(&mut self, size: &Size) -> Result<Span, fmt::Error> {
+        let start = self.at();
         match size {
-            Size::Lit(value) => write!(self.out, "{value}"),
-            Size::Const(name) => write_name(self.out, name),
+            Size::Lit(value) => write!(self.out, "{value}")?,
+            Size::Const(name) => write_name(&mut self.out, name)?,
         }
+        Ok(self.since(start))
     }
 
     fn buffer(&mut self, buffer: &BufferDecl) -> fmt::Result {
+        let start = self.at();
         self.out.write_str("buffer ")?;
-        write_name(self.out, &buffer.name)?;
+        let name = self.name(&buffer.name)?;
         write!(self.out, ": {} ", buffer.access)?;
+        let element = self.at();
         match &buffer.element {
             Element::Type(data_type) => write!(self.out, "{data_type}")?,
             Element::Const(name) if is_word(name) && !is_reserved(name) && !is_type_word(name) => self.out.write_str(name)?,
-            Element::Const(name) => write_quoted(self.out, name, '`')?,
+            Element::Const(name) => write_quoted(&mut self.out, name, '`')?,
         }
-        if let Some(count) = &buffer.count {
+        let element = self.since(element);
+        let mut count = self.since(self.at());
+        if let Some(size) = &buffer.count {
             self.out.write_char('[')?;
-            self.size(count)?;
+            count = self.size(size)?;
             self.out.write_char(']')?;
         }
-        if let Some(binding) = buffer.binding {
-            write!(self.out, " @{binding}")?;
+        let mut binding = self.since(self.at());
+        if let Some(number) = buffer.binding {
+            self.out.write_char(' ')?;
+            let start = self.at();
+            write!(self.out, "@{number}")?;
+            binding = self.since(start);
+        }
+        let whole = self.since(start);
+        if let Some(spans) = &mut self.spans {
+            spans.buffers.push([whole, name, element, count, binding]);
         }
         Ok(())
     }
@@ -224,95 +318,143 @@ impl Printer<'_> {
     }
 
     fn node(&mut self, node: &Node) -> fmt::Result {
-        match node {
+        let place = self.place();
+        let start = self.at();
+        let head = self.node_at(node, place)?;
+        let whole = self.since(start);
+        self.note(place, whole, head);
+        Ok(())
+    }
+
+    /// The statement; gives its head.
+    fn node_at(&mut self, node: &Node, place: usize) -> Result<Span, fmt::Error> {
+        Ok(match node {
             Node::Let { name, value } => {
-                self.result(Some(name))?;
-                self.expr(value, Level::LOWEST)
+                self.out.write_str("let ")?;
+                let head = self.name(name)?;
+                self.out.write_str(" = ")?;
+                self.expr(value, Level::LOWEST)?;
+                head
             }
             Node::Assign { name, value } => {
-                write_name(self.out, name)?;
+                let head = self.name(name)?;
                 self.out.write_str(" = ")?;
-                self.expr(value, Level::LOWEST)
+                self.expr(value, Level::LOWEST)?;
+                head
             }
             Node::Store { buffer, index, value } => {
-                write_name(self.out, buffer)?;
+                let head = self.name(buffer)?;
                 self.out.write_char('[')?;
                 self.expr(index, Level::LOWEST)?;
                 self.out.write_str("] = ")?;
-                self.expr(value, Level::LOWEST)
+                self.expr(value, Level::LOWEST)?;
+                head
             }
             Node::Atomic { result, op, buffer, index, operands } => {
-                self.result(result.as_ref())?;
-                write!(self.out, "atomic.{op}(")?;
-                write_name(self.out, buffer)?;
+                self.result(result.as_ref(), place)?;
+                let start = self.at();
+                write!(self.out, "atomic.{op}")?;
+                let function = self.since(start);
+                if let Some(spans) = &mut self.spans {
+                    spans.operations.push((NodeId(place as u32), function));
+                }
+                self.out.write_char('(')?;
+                let head = self.name(buffer)?;
                 self.out.write_str(", ")?;
                 self.expr(index, Level::LOWEST)?;
                 for operand in operands {
                     self.out.write_str(", ")?;
                     self.expr(operand, Level::LOWEST)?;
                 }
-                self.out.write_char(')')
+                self.out.write_char(')')?;
+                head
             }
             Node::Subgroup { result, op, operands } => {
-                self.result(result.as_ref())?;
+                self.result(result.as_ref(), place)?;
+                let start = self.at();
                 write!(self.out, "subgroup.{op}")?;
-                self.arguments(operands.iter())
+                let head = self.since(start);
+                self.arguments(operands.iter())?;
+                head
             }
             Node::If { cond, then, otherwise } => {
-                self.out.write_str("if ")?;
+                let head = self.word("if")?;
+                self.out.write_char(' ')?;
                 self.expr(cond, Level::LOWEST)?;
                 self.out.write_char(' ')?;
                 self.block(then)?;
                 match &otherwise[..] {
-                    [] => Ok(()),
+                    [] => {}
                     [only @ Node::If { .. }] => {
                         self.out.write_str(" else ")?;
-                        self.node(only)
+                        self.node(only)?;
                     }
                     _ => {
                         self.out.write_str(" else ")?;
-                        self.block(otherwise)
+                        self.block(otherwise)?;
                     }
                 }
+                head
             }
             Node::Loop { var, from, to, body } => {
                 self.out.write_str("for ")?;
-                write_name(self.out, var)?;
+                let head = self.name(var)?;
                 self.out.write_str(" in ")?;
                 self.expr(from, Level::LOWEST)?;
                 self.out.write_str("..")?;
                 self.expr(to, Level::LOWEST)?;
                 self.out.write_char(' ')?;
-                self.block(body)
+                self.block(body)?;
+                head
             }
-            Node::Break => self.out.write_str("break"),
-            Node::Continue => self.out.write_str("continue"),
-            Node::Return => self.out.write_str("return"),
-            Node::Barrier { ordering: MemoryOrdering::SeqCst } => self.out.write_str("barrier"),
-            Node::Barrier { ordering } => write!(self.out, "barrier.{ordering}"),
-            Node::Trap { tag } => write!(self.out, "trap({tag})"),
-            Node::Block(body) => self.block(body),
+            Node::Break => self.word("break")?,
+            Node::Continue => self.word("continue")?,
+            Node::Return => self.word("return")?,
+            Node::Barrier { ordering } => {
+                let start = self.at();
+                match ordering {
+                    MemoryOrdering::SeqCst => self.out.write_str("barrier")?,
+                    MemoryOrdering::Relaxed
+                    | MemoryOrdering::Acquire
+                    | MemoryOrdering::Release
+                    | MemoryOrdering::AcqRel
+                    | MemoryOrdering::GridSync => write!(self.out, "barrier.{ordering}")?,
+                }
+                self.since(start)
+            }
+            Node::Trap { tag } => {
+                let head = self.word("trap")?;
+                write!(self.out, "({tag})")?;
+                head
+            }
+            Node::Block(body) => {
+                let start = self.at();
+                self.block(body)?;
+                Span { start, end: start + 1 }
+            }
             Node::Region { generator, body } => {
                 self.out.write_str("region ")?;
-                write_quoted(self.out, generator, '"')?;
+                let start = self.at();
+                write_quoted(&mut self.out, generator, '"')?;
+                let head = self.since(start);
                 self.out.write_char(' ')?;
-                self.block(body)
+                self.block(body)?;
+                head
             }
-        }
+        })
     }
 
-    fn result(&mut self, name: Option<&Name>) -> fmt::Result {
-        match name {
-            Some(name) => {
-                self.out.write_str("let ")?;
-                write_name(self.out, name)?;
-                self.out.write_str(" = ")
-            }
-            None => Ok(()),
+    fn result(&mut self, name: Option<&Name>, place: usize) -> fmt::Result {
+        let Some(name) = name else { return Ok(()) };
+        self.out.write_str("let ")?;
+        let span = self.name(name)?;
+        if let Some(spans) = &mut self.spans {
+            spans.results.push((NodeId(place as u32), span));
         }
+        self.out.write_str(" = ")
     }
 
-    fn arguments<'a>(&mut self, arguments: impl Iterator<Item = &'a Expr>) -> fmt::Result {
+    fn arguments<'e>(&mut self, arguments: impl Iterator<Item = &'e Expr>) -> fmt::Result {
         self.out.write_char('(')?;
         for (i, argument) in arguments.enumerate() {
             if i > 0 {
@@ -334,59 +476,88 @@ impl Printer<'_> {
     }
 
     fn bare(&mut self, expr: &Expr) -> fmt::Result {
-        match expr {
-            Expr::Lit(literal) => self.literal(*literal),
-            Expr::Var(name) => write_name(self.out, name),
-            Expr::Builtin(builtin) => write!(self.out, "{builtin}"),
+        let place = self.place();
+        let start = self.at();
+        let head = self.bare_at(expr)?;
+        let whole = self.since(start);
+        self.note(place, whole, head.unwrap_or(whole));
+        Ok(())
+    }
+
+    /// The expression; gives its head, if that is not all of it.
+    fn bare_at(&mut self, expr: &Expr) -> Result<Option<Span>, fmt::Error> {
+        Ok(match expr {
+            Expr::Lit(literal) => {
+                self.literal(*literal)?;
+                None
+            }
+            Expr::Var(name) => Some(self.name(name)?),
+            Expr::Builtin(builtin) => {
+                write!(self.out, "{builtin}")?;
+                None
+            }
             Expr::Len(buffer) => {
                 self.out.write_str("len(")?;
-                write_name(self.out, buffer)?;
-                self.out.write_char(')')
+                let head = self.name(buffer)?;
+                self.out.write_char(')')?;
+                Some(head)
             }
             Expr::Load { buffer, index } => {
-                write_name(self.out, buffer)?;
+                let head = self.name(buffer)?;
                 self.out.write_char('[')?;
                 self.expr(index, Level::LOWEST)?;
-                self.out.write_char(']')
+                self.out.write_char(']')?;
+                Some(head)
             }
             Expr::Unary { op, operand } => match op.info().spelling {
                 Spelling::Prefix(token) => {
-                    self.out.write_str(token)?;
+                    let head = self.word(token)?;
                     // A minus and a number would be one literal.
                     let one_literal = *op == UnaryOp::Neg && matches!(&**operand, Expr::Lit(_));
-                    self.expr(operand, if one_literal { Level::POSTFIX } else { Level::PREFIX })
+                    self.expr(operand, if one_literal { Level::POSTFIX } else { Level::PREFIX })?;
+                    Some(head)
                 }
-                Spelling::Infix(..) | Spelling::Call => self.call(op.mnemonic(), expr),
+                Spelling::Infix(..) | Spelling::Call => Some(self.call(op.mnemonic(), expr)?),
             },
             Expr::Binary { op, left, right } => match op.info().spelling {
                 Spelling::Infix(token, precedence) => {
                     let level = Level::infix(precedence);
                     self.expr(left, if precedence == Precedence::Compare { level.tighter() } else { level })?;
-                    write!(self.out, " {token} ")?;
-                    self.expr(right, level.tighter())
+                    self.out.write_char(' ')?;
+                    let head = self.word(token)?;
+                    self.out.write_char(' ')?;
+                    self.expr(right, level.tighter())?;
+                    Some(head)
                 }
-                Spelling::Prefix(_) | Spelling::Call => self.call(op.mnemonic(), expr),
+                Spelling::Prefix(_) | Spelling::Call => Some(self.call(op.mnemonic(), expr)?),
             },
-            Expr::Ternary { op, .. } => self.call(op.mnemonic(), expr),
-            Expr::Cast { to, .. } => self.call(to.name(), expr),
+            Expr::Ternary { op, .. } => Some(self.call(op.mnemonic(), expr)?),
+            Expr::Cast { to, .. } => Some(self.call(to.name(), expr)?),
             Expr::Bitcast { to, .. } => {
-                write!(self.out, "bitcast<{to}>")?;
-                self.arguments(expr.children())
+                let head = self.word("bitcast")?;
+                write!(self.out, "<{to}>")?;
+                self.arguments(expr.children())?;
+                Some(head)
             }
-            Expr::Vector { .. } => self.call("vec", expr),
+            Expr::Vector { .. } => Some(self.call("vec", expr)?),
             Expr::Extract { vector, component } => {
                 self.expr(vector, Level::POSTFIX)?;
+                self.out.write_char('.')?;
+                let start = self.at();
                 match COMPONENTS.get(usize::from(*component)) {
-                    Some(name) => write!(self.out, ".{name}"),
-                    None => write!(self.out, ".c{component}"),
+                    Some(name) => self.out.write_str(name)?,
+                    None => write!(self.out, "c{component}")?,
                 }
+                Some(self.since(start))
             }
-        }
+        })
     }
 
-    fn call(&mut self, function: &str, expr: &Expr) -> fmt::Result {
-        self.out.write_str(function)?;
-        self.arguments(expr.children())
+    /// A call; gives the function.
+    fn call(&mut self, function: &str, expr: &Expr) -> Result<Span, fmt::Error> {
+        let head = self.word(function)?;
+        self.arguments(expr.children())?;
+        Ok(head)
     }
 
     fn literal(&mut self, literal: Literal) -> fmt::Result {

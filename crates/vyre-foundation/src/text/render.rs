@@ -5,11 +5,8 @@
 //! the mistake is shown.
 
 use super::code;
-use crate::diagnostic::{Diagnostic, Fix, Report, Source, Span};
+use crate::diagnostic::{Diagnostic, Fix, MAX_DIAGNOSTICS, Report, Source, Span};
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet, normalize_untrusted_str};
-
-/// So many mistakes are drawn; the rest is counted.
-const MAX_SHOWN: usize = 100;
 
 /// Longer lines are cut, to what is around the mistake.
 const MAX_LINE: usize = 400;
@@ -25,10 +22,11 @@ const MAX_MESSAGE: usize = 1000;
 pub fn render(report: &Report, color: bool) -> String {
     let renderer = if color { Renderer::styled() } else { Renderer::plain() };
     let source = report.source.as_deref();
-    let shown = report.diagnostics.iter().take(MAX_SHOWN);
+    let shown = report.diagnostics.iter().take(MAX_DIAGNOSTICS);
     let mut drawn: Vec<String> = shown.map(|diagnostic| draw(&renderer, source, diagnostic)).collect();
-    if report.diagnostics.len() > MAX_SHOWN {
-        drawn.push(format!("… and {} more", report.diagnostics.len() - MAX_SHOWN));
+    let more = report.diagnostics.len() - drawn.len() + report.more;
+    if more > 0 {
+        drawn.push(format!("… and {more} more"));
     }
     drawn.join("\n\n")
 }
@@ -47,9 +45,9 @@ fn draw(renderer: &Renderer, source: Option<&Source>, diagnostic: &Diagnostic) -
         return lines.collect::<Vec<String>>().join("\n");
     };
     let mut marks = vec![Mark::new(source, source.span(location), label, true)];
-    let related = diagnostic.related.iter().take(MAX_SHOWN);
+    let related = diagnostic.related.iter().take(MAX_DIAGNOSTICS);
     marks.extend(related.map(|(location, what)| Mark::new(source, source.span(*location), cut(what), false)));
-    let window = Window::new(&source.text, &mut marks);
+    let window = Window::new(source, &mut marks);
     let moved = window.moved_column(&marks[0]);
     let annotations = marks.into_iter().map(|mark| {
         let kind = if mark.primary { AnnotationKind::Primary } else { AnnotationKind::Context };
@@ -132,8 +130,8 @@ struct Mark {
 impl Mark {
     fn new(source: &Source, span: Span, label: String, primary: bool) -> Mark {
         let (start, end) = inside(&source.text, span);
-        let line_start = source.text[..start].rfind('\n').map_or(0, |newline| newline + 1);
-        let line = source.text[..start].bytes().filter(|byte| *byte == b'\n').count();
+        let line = source.line_of(start as u32);
+        let line_start = source.lines()[line] as usize;
         Mark { line, from: start - line_start, to: end - line_start, label, primary }
     }
 }
@@ -148,17 +146,23 @@ struct Window {
 
 impl Window {
     /// Takes the lines out of the text, and makes the marks point into the window.
-    fn new(text: &str, marks: &mut [Mark]) -> Window {
+    fn new(source: &Source, marks: &mut [Mark]) -> Window {
         let first_line = marks.iter().map(|mark| mark.line).min().unwrap_or(0);
         let last_line = marks.iter().map(|mark| mark.line).max().unwrap_or(0);
         let mut window = Window { text: String::new(), first_line, true_position: None };
-        for (number, line) in text.split('\n').enumerate().skip(first_line).take(last_line - first_line + 1) {
+        // A single line between two that are shown is shown as well.
+        let near = |mark: &Mark| mark.line.saturating_sub(1)..=mark.line + 1;
+        let mut shown: Vec<usize> = marks.iter().flat_map(near).filter(|line| (first_line..=last_line).contains(line)).collect();
+        shown.sort_unstable();
+        shown.dedup();
+        let mut next = first_line;
+        for number in shown {
+            window.text.extend(std::iter::repeat_n('\n', number - next));
+            next = number + 1;
             let start = window.text.len();
-            let line = line.strip_suffix('\r').unwrap_or(line);
-            // A single line between two that are shown is shown as well.
-            if marks.iter().any(|mark| mark.line.abs_diff(number) <= 1) {
-                window.line(line, number, marks);
-            }
+            let line = source.lines()[number] as usize;
+            let line = source.text[line..].split('\n').next().unwrap_or_default();
+            window.line(line.strip_suffix('\r').unwrap_or(line), number, marks);
             for mark in marks.iter_mut().filter(|mark| mark.line == number) {
                 mark.from += start;
                 mark.to += start;
@@ -228,7 +232,7 @@ mod tests {
     }
 
     fn draw_one(text: &str, diagnostic: Diagnostic) -> String {
-        render(&Report { source: source(text), diagnostics: vec![diagnostic] }, false)
+        render(&Report { source: source(text), diagnostics: vec![diagnostic], more: 0 }, false)
     }
 
     #[test]
@@ -258,7 +262,7 @@ error[E0301]: operands of different types
     fn what_is_in_no_text_is_written_out() {
         let missing = Diagnostic::new(ErrorCode::E0701, "the input `a` is missing").help("pass `--input a=…`");
         let warning = Diagnostic::new(ErrorCode::W0401, "large").expected("at most 6").found(7);
-        let report = Report { source: None, diagnostics: vec![missing, warning] };
+        let report = Report { source: None, diagnostics: vec![missing, warning], more: 0 };
         let expected = "\
 error[E0701]: the input `a` is missing
 help: pass `--input a=…`
@@ -351,8 +355,8 @@ note: expected at most 6, found 7";
     #[test]
     fn many_mistakes_are_counted() {
         let diagnostics = vec![Diagnostic::new(ErrorCode::E0201, "unknown").at(at(0, 1)); 150];
-        let drawn = render(&Report { source: source("a"), diagnostics }, false);
+        let drawn = render(&Report { source: source("a"), diagnostics, more: 7 }, false);
         assert_eq!(drawn.matches("error[E0201]").count(), 100);
-        assert!(drawn.ends_with("\n\n… and 50 more"));
+        assert!(drawn.ends_with("\n\n… and 57 more"));
     }
 }

@@ -2,7 +2,8 @@
 
 use super::ast::{Expr, ExprKind, Stmt, StmtKind};
 use super::code;
-use super::lexer::{Kind, MAX_MISTAKES};
+use super::lexer::Kind;
+use super::names::{Keyword, Role};
 use super::parser::{Mark, Named, Parsed, Parser, Skip};
 use super::suggest::nearest;
 use crate::diagnostic::{Diagnostic, Fix, Location, Span};
@@ -34,9 +35,7 @@ impl Parser<'_> {
                         .help("move it to the top of the program");
                     self.mistake_here(diagnostic);
                 }
-                if self.declaration().and_then(|()| self.end_of_statement()).is_err() {
-                    self.recover(start);
-                }
+                self.whole_declaration(start);
             } else {
                 first_statement.get_or_insert(self.span());
                 if !self.one_statement(depth, &mut body) {
@@ -56,9 +55,7 @@ impl Parser<'_> {
                 let diagnostic =
                     Diagnostic::new(ErrorCode::E0108, "declarations stand at the top of the program, outside of blocks");
                 self.mistake_here(diagnostic.help("move it to the top of the program"));
-                if self.declaration().and_then(|()| self.end_of_statement()).is_err() {
-                    self.recover(start);
-                }
+                self.whole_declaration(start);
             } else if !self.one_statement(depth, &mut body) {
                 break;
             }
@@ -66,10 +63,17 @@ impl Parser<'_> {
         body
     }
 
-    fn more_statements(&mut self) -> bool {
-        if self.mistakes.len() >= MAX_MISTAKES {
-            self.at = self.tokens.len() - 1;
+    /// Reads the declaration that begins at token `start`, to the end of its line.
+    fn whole_declaration(&mut self, start: usize) {
+        if self.declaration().is_err() {
+            self.broken_declaration(start);
+            self.recover(start);
+        } else if self.end_of_statement().is_err() {
+            self.recover(start);
         }
+    }
+
+    fn more_statements(&self) -> bool {
         !self.at_end() && !self.is("}")
     }
 
@@ -84,8 +88,13 @@ impl Parser<'_> {
         }
         match self.statement(depth) {
             Ok(stmt) => {
+                let has_body = self.previous_is("}");
                 body.push(stmt);
                 if self.end_of_statement().is_err() {
+                    // What follows may belong to it, so that it is not what was meant.
+                    if !has_body {
+                        body.pop();
+                    }
                     self.recover(start);
                 }
             }
@@ -127,45 +136,67 @@ impl Parser<'_> {
         let start = self.span();
         let (kind, head) = match (self.word(), &self.token().kind) {
             (Some(_), _) if self.keyword_is_name() => self.assignment(depth)?,
-            (Some("let"), _) => self.let_statement(depth)?,
-            (Some("if"), _) => return self.if_statement(depth),
-            (Some("for"), _) => self.for_statement(depth)?,
-            (Some("break"), _) => (StmtKind::Break, self.bump()),
-            (Some("continue"), _) => (StmtKind::Continue, self.bump()),
-            (Some("return"), _) => (StmtKind::Return, self.bump()),
-            (Some("barrier"), _) => self.barrier()?,
-            (Some("trap"), _) => {
-                let head = self.bump();
-                self.marks[self.at] = Mark::TightBefore;
-                self.expect("(")?;
-                let (tag, _) = self.u32("the number of the trap")?;
-                self.expect(")")?;
-                (StmtKind::Trap(tag), head)
-            }
-            (Some("region"), _) => {
-                let start = self.bump();
-                let (name, head) = match self.string() {
-                    Some(string) => string,
-                    None => {
-                        let skip = self.unnamed_region();
-                        self.resume_at_body(skip)?;
-                        ("".into(), start)
-                    }
-                };
-                (StmtKind::Region(name, self.block(depth + 1)?), head)
-            }
-            (Some("atomic"), _) => self.operation(None, Family::Atomic, depth)?,
             (Some("subgroup"), _) => self.operation(None, Family::Subgroup, depth)?,
+            (Some(word), _) => match Keyword::from_word(word) {
+                Some(Keyword::Let) => self.let_statement(depth)?,
+                Some(Keyword::If) => return self.if_statement(depth),
+                Some(Keyword::For) => self.for_statement(depth)?,
+                Some(Keyword::Break) => (StmtKind::Break, self.bump()),
+                Some(Keyword::Continue) => (StmtKind::Continue, self.bump()),
+                Some(Keyword::Return) => (StmtKind::Return, self.bump()),
+                Some(Keyword::Barrier) => self.barrier()?,
+                Some(Keyword::Trap) => self.trap()?,
+                Some(Keyword::Region) => {
+                    let start = self.bump();
+                    let (name, head) = match self.string() {
+                        Some(string) => string,
+                        None => {
+                            let skip = self.unnamed_region();
+                            self.resume_at_body(skip)?;
+                            ("".into(), start)
+                        }
+                    };
+                    (StmtKind::Region(name, self.block(depth + 1)?), head)
+                }
+                Some(Keyword::Atomic) => self.operation(None, Family::Atomic, depth)?,
+                // No statement begins with these, which is told there.
+                Some(
+                    Keyword::Buffer
+                    | Keyword::Const
+                    | Keyword::Workgroup
+                    | Keyword::Floats
+                    | Keyword::Else
+                    | Keyword::In
+                    | Keyword::True
+                    | Keyword::False
+                    | Keyword::Inf
+                    | Keyword::Nan
+                    | Keyword::Infd
+                    | Keyword::Nand
+                    | Keyword::Bitcast,
+                )
+                | None => self.assignment(depth)?,
+            },
             (None, Kind::Punct("{")) => {
                 let head = self.span();
                 (StmtKind::Block(self.block(depth + 1)?), head)
             }
-            (Some(_), _) | (None, Kind::Quoted(_)) => self.assignment(depth)?,
+            (None, Kind::Quoted(_)) => self.assignment(depth)?,
             (None, Kind::Word | Kind::String(_) | Kind::Number(_) | Kind::Punct(_) | Kind::Bad | Kind::End) => {
                 return Err(self.no_statement());
             }
         };
         Ok(Stmt { kind, span: start.to(self.previous()), head })
+    }
+
+    #[inline(never)]
+    fn trap(&mut self) -> Parsed<(StmtKind, Span)> {
+        let head = self.bump();
+        self.marks[self.at] = Mark::TightBefore;
+        self.expect("(")?;
+        let (tag, _) = self.u32("the number of the trap")?;
+        self.expect(")")?;
+        Ok((StmtKind::Trap(tag), head))
     }
 
     #[inline(never)]
@@ -223,8 +254,8 @@ impl Parser<'_> {
         let next = self.ahead(1);
         let touches = next.span.start == self.span().end;
         let same = matches!((operator, &next.kind), (Some(one), Kind::Punct(other)) if one == *other);
-        let words =
-            ["let", "if", "for", "break", "continue", "return", "barrier", "trap", "region", "buffer", "const", "workgroup"];
+        let common = |keyword: &&Keyword| matches!(keyword.role(), Role::Statement | Role::Declaration);
+        let words = Keyword::ALL.iter().filter(common).map(|keyword| keyword.word());
         let diagnostic = match (operator, word) {
             (Some("=="), _) => diagnostic.fix("to assign, write", Fix::Replace(Location::Text(self.span()), "=".into())),
             (Some(operator @ ("+" | "-")), _) if touches && same => {
@@ -291,8 +322,12 @@ impl Parser<'_> {
 
     fn if_statement(&mut self, depth: u32) -> Parsed<Stmt> {
         let head = self.bump();
-        let condition = self.before_block(depth + 1)?;
+        let mut condition = self.before_block(depth + 1)?;
+        let ends_before_block = self.is("{");
         let then = self.block(depth + 1)?;
+        if !ends_before_block {
+            condition = self.stand_in(condition.span);
+        }
         let mut otherwise = Vec::new();
         if self.word() == Some("else") {
             self.bump();
@@ -324,7 +359,8 @@ impl Parser<'_> {
                 self.refuse(diagnostic.help("the second bound is not part of the range: `0..n` ends with n - 1"));
                 self.bump();
             }
-            self.before_block(depth + 1)?
+            let to = self.before_block(depth + 1)?;
+            if self.is("{") { to } else { self.stand_in(to.span) }
         } else {
             let skip = self.unexpected("`..`");
             if !self.is("{") {

@@ -31,22 +31,37 @@ const ELSEWHERE: [(&str, &str); 20] = [
 /// edits (a character added, left out, replaced, or two swapped), if that is at most a third of the name. Case does not count.
 #[must_use]
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    pick(name, candidates, |_, _| false)
+}
+
+/// The same of candidates in no particular order: of those with the fewest edits the first in the order of texts.
+#[must_use]
+pub fn nearest_unordered<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    pick(name, candidates, |new, old| new < old)
+}
+
+/// The nearest candidate; `wins` says whether one beats another that is as near.
+fn pick<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>, wins: fn(&str, &str) -> bool) -> Option<&'a str> {
     let ours = ELSEWHERE.iter().find(|(theirs, _)| *theirs == name).map(|(_, ours)| *ours);
-    let name: Vec<char> = fold(name)?;
-    let mut best = None;
-    let mut limit = (name.len() / 3).max(1);
+    if name.len() > MAX_COMPARED {
+        return None;
+    }
+    let mut table = Table::default();
+    table.name.extend(fold(name));
+    let length = table.name.len();
+    let mut best: Option<(usize, &str)> = None;
+    let mut limit = (length / 3).max(1);
     for candidate in candidates {
         if Some(candidate) == ours {
             return ours;
         }
-        let Some(other) = fold(candidate) else { continue };
-        if other.is_empty() || name.len().abs_diff(other.len()) > limit {
+        if candidate.is_empty() || candidate.len() > MAX_COMPARED || length.abs_diff(candidate.chars().count()) > limit {
             continue;
         }
-        let distance = distance(&name, &other);
+        let Some(distance) = table.distance(candidate, limit) else { continue };
         // A name of one or two characters is one edit from every other such name.
-        let close = distance <= limit && distance < name.len().max(other.len());
-        if close && best.is_none_or(|(least, _)| distance < least) {
+        let close = distance < length.max(table.other.len());
+        if close && best.is_none_or(|(least, old)| distance < least || distance == least && wins(candidate, old)) {
             best = Some((distance, candidate));
             limit = distance;
         }
@@ -54,31 +69,53 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     best.map(|(_, candidate)| candidate)
 }
 
-fn fold(name: &str) -> Option<Vec<char>> {
-    (name.len() <= MAX_COMPARED).then(|| name.chars().map(|c| c.to_ascii_lowercase()).collect())
+fn fold(name: &str) -> impl Iterator<Item = char> {
+    name.chars().map(|c| c.to_ascii_lowercase())
 }
 
-/// Edits from one to the other; a swap of neighbours counts as one.
-fn distance(a: &[char], b: &[char]) -> usize {
-    let mut before: Vec<usize> = vec![0; b.len() + 1];
-    let mut above: Vec<usize> = (0..=b.len()).collect();
-    for i in 1..=a.len() {
-        let mut row = vec![i; b.len() + 1];
-        for j in 1..=b.len() {
-            let replaced = above[j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            row[j] = replaced.min(above[j] + 1).min(row[j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                row[j] = row[j].min(before[j - 2] + 1);
+/// What comparing takes, kept from one candidate to the next: there may be as many as the program has names.
+#[derive(Default)]
+struct Table {
+    name: Vec<char>,
+    other: Vec<char>,
+    /// The rows of the table of edits that are needed: two before, one before, this one.
+    rows: [Vec<usize>; 3],
+}
+
+impl Table {
+    /// Edits from the name to the other; a swap of neighbours counts as one. `None` if there are more than `limit`.
+    fn distance(&mut self, other: &str, limit: usize) -> Option<usize> {
+        self.other.clear();
+        self.other.extend(fold(other));
+        let (a, b) = (&self.name, &self.other);
+        let [before, above, row] = &mut self.rows;
+        above.clear();
+        above.extend(0..=b.len());
+        for i in 1..=a.len() {
+            row.clear();
+            row.push(i);
+            for j in 1..=b.len() {
+                let replaced = above[j - 1] + usize::from(a[i - 1] != b[j - 1]);
+                let mut edits = replaced.min(above[j] + 1).min(row[j - 1] + 1);
+                if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                    edits = edits.min(before[j - 2] + 1);
+                }
+                row.push(edits);
             }
+            // No later row has less than the least of two rows in a row, for a swap reaches two rows back.
+            if row.iter().chain(&*above).all(|edits| *edits > limit) {
+                return None;
+            }
+            std::mem::swap(before, above);
+            std::mem::swap(above, row);
         }
-        before = std::mem::replace(&mut above, row);
+        Some(above[b.len()]).filter(|edits| *edits <= limit)
     }
-    above[b.len()]
 }
 
 #[cfg(test)]
 mod tests {
-    use super::nearest;
+    use super::{nearest, nearest_unordered};
 
     #[test]
     fn close_names_are_found_and_far_ones_are_not() {
@@ -103,5 +140,8 @@ mod tests {
     fn the_first_of_the_closest_wins() {
         assert_eq!(nearest("mam", ["map", "max", "min"]), Some("map"));
         assert_eq!(nearest("max_", ["map", "max", "min"]), Some("max"));
+        assert_eq!(nearest("mam", ["max", "min", "map"]), Some("max"));
+        assert_eq!(nearest_unordered("mam", ["max", "min", "map"]), Some("map"));
+        assert_eq!(nearest_unordered("abxde", ["abcde", "badxe", "abxed"]), Some("abcde"));
     }
 }

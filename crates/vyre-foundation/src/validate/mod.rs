@@ -4,7 +4,7 @@
 //! reported again where it is used. The rules, with the code each breaks:
 //!
 //! Shape
-//!  1. Statements and expressions nest at most 256 deep (E0507).
+//!  1. Statements, expressions and types nest at most 256 deep (E0507).
 //!
 //! Names
 //!  2. Buffers, constants and variables have different names wherever both can be seen (E0202).
@@ -42,8 +42,8 @@ mod uniformity;
 
 use crate::analysis::Uniformity;
 use crate::analysis::determinism::{self, Determinism, Known, Proof};
-use crate::diagnostic::{BufferPart, Diagnostic, Location, Poison, Report};
-use crate::ir::{Access, NodeId, Program};
+use crate::diagnostic::{BufferPart, Diagnostic, Location, Mistakes, Poison, Report};
+use crate::ir::{Access, Program};
 use crate::kernel::{BufferId, Kernel};
 use crate::launch::Launch;
 use crate::ssa::Ssa;
@@ -128,13 +128,13 @@ pub(crate) fn validate(program: &Program) -> Result<Validated, Report> {
 }
 
 /// Every mistake against the rules beside those that were reported where something stands in.
-pub(crate) fn mistakes_beside(program: &Program, poison: &Poison) -> Vec<Diagnostic> {
+pub(crate) fn mistakes_beside(program: &Program, poison: &Poison) -> Mistakes {
     check(program, poison).err().unwrap_or_default()
 }
 
-fn check(program: &Program, poison: &Poison) -> Result<Kernel, Vec<Diagnostic>> {
+fn check(program: &Program, poison: &Poison) -> Result<Kernel, Mistakes> {
     if let Some(mistake) = nested_too_deep(program) {
-        return Err(vec![mistake]);
+        return Err(vec![mistake].into());
     }
     // Whether a literal could be written in another type is found out by float arithmetic.
     let (kernel, mut mistakes) = with_default_state(|| resolve::resolve(program, poison));
@@ -144,12 +144,21 @@ fn check(program: &Program, poison: &Poison) -> Result<Kernel, Vec<Diagnostic>> 
 
 /// Rule 1, without recursion; every later step may then recurse.
 fn nested_too_deep(program: &Program) -> Option<Diagnostic> {
-    let (place, _) = program.walk().enumerate().find(|(_, (_, depth))| *depth > MAX_NESTING)?;
-    Some(
-        Diagnostic::new(ErrorCode::E0507, format!("the program is nested more than {MAX_NESTING} deep"))
-            .at(Location::Tree(NodeId(place as u32)))
-            .help("give parts of the expression names with `let`, or split the statement"),
-    )
+    let location = program.too_deep()?;
+    let diagnostic =
+        Diagnostic::new(ErrorCode::E0507, format!("the program is nested more than {MAX_NESTING} deep")).at(location);
+    Some(match location {
+        Location::Const(_) | Location::Buffer(..) => diagnostic.help("use a type that has fewer others inside"),
+        Location::Text(_)
+        | Location::Program
+        | Location::Workgroup
+        | Location::WorkgroupAxis(_)
+        | Location::Subgroup
+        | Location::Tree(_)
+        | Location::Head(_)
+        | Location::Result(_)
+        | Location::Operation(_) => diagnostic.help("give parts of the expression names with `let`, or split the statement"),
+    })
 }
 
 /// What of a valid program is above what the smallest devices in wide use offer.

@@ -4,7 +4,7 @@
 //! kernel gets a stand-in that is uniform and of no type, so that the walk and the uniformity check after it can go on and find the
 //! other mistakes.
 
-use crate::diagnostic::{BufferPart, Diagnostic, Fix, Location, Poison};
+use crate::diagnostic::{BufferPart, Diagnostic, Fix, Location, Mistakes, Poison};
 use crate::ir::{
     Access, Axis, Body, BufferDecl, Builtin, DataType, Element, Expr, Item, Literal, Name, Node, NodeId, OpId, Parts, Program,
     Size, SpecValue,
@@ -14,7 +14,8 @@ use crate::kernel::{
     StmtId, StmtKind, TypedExpr, Uses, Var, VarId, VarKind,
 };
 use crate::memory_model::MemoryOrdering;
-use crate::text::{code, suggest::nearest};
+use crate::text::code;
+use crate::text::suggest::{nearest, nearest_unordered};
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use vyre_scalar::memory::byte_length;
@@ -50,7 +51,7 @@ struct Resolver<'a> {
     parts: &'a Parts,
     poison: &'a Poison,
     kernel: Kernel,
-    mistakes: Vec<Diagnostic>,
+    mistakes: Mistakes,
     names: HashMap<Name, Binding>,
     /// Names that some scope declared which has ended, for better advice, and whether they were counters.
     gone: HashMap<Name, (Location, bool)>,
@@ -69,12 +70,14 @@ struct Resolver<'a> {
     control: u32,
     /// The bindings that are used or have been suggested.
     bindings: HashSet<u32>,
+    /// All bindings below this one are among them.
+    next_binding: u32,
     /// By buffer: whether its declaration says what it holds.
     known_buffers: Vec<bool>,
 }
 
 /// The kernel and every mistake against rules 2 to 21 that is not hidden where something stands in.
-pub(super) fn resolve(program: &Program, poison: &Poison) -> (Kernel, Vec<Diagnostic>) {
+pub(super) fn resolve(program: &Program, poison: &Poison) -> (Kernel, Mistakes) {
     let parts = program.parts();
     let mut resolver = Resolver {
         program,
@@ -91,7 +94,7 @@ pub(super) fn resolve(program: &Program, poison: &Poison) -> (Kernel, Vec<Diagno
             subgroup: parts.subgroup,
             uses: Uses::default(),
         },
-        mistakes: Vec::new(),
+        mistakes: Mistakes::default(),
         names: HashMap::new(),
         gone: HashMap::new(),
         all_declared: OnceCell::new(),
@@ -103,6 +106,7 @@ pub(super) fn resolve(program: &Program, poison: &Poison) -> (Kernel, Vec<Diagno
         loops: 0,
         control: 0,
         bindings: parts.buffers.iter().filter_map(|decl| decl.binding).collect(),
+        next_binding: 0,
         known_buffers: Vec::new(),
     };
     resolver.constants();
@@ -133,6 +137,11 @@ pub(super) fn exceeds(kernel: &Kernel, limit: u64) -> Option<(u32, u64)> {
 impl<'a> Resolver<'a> {
     fn mistake(&mut self, diagnostic: Diagnostic) {
         self.mistakes.push(diagnostic);
+    }
+
+    /// What was probably meant, if the mistake will be shown: looking for it takes time with every name there is.
+    fn suggest<'n>(&self, look: impl FnOnce() -> Option<&'n str>) -> Option<String> {
+        if self.mistakes.is_full() { None } else { look().map(str::to_string) }
     }
 
     fn declare(&mut self, name: &Name, meaning: Meaning, declared: Location) {
@@ -175,42 +184,36 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// The constant of this name, and its number.
+    /// The constant of this name, and its number. They are declared before anything else.
     fn constant(&self, name: &Name) -> Option<(u32, &'a SpecValue)> {
-        let (n, decl) = self.parts.consts.iter().enumerate().find(|(_, decl)| decl.name == *name)?;
-        Some((n as u32, &decl.default))
+        match self.names.get(name)?.meaning {
+            Meaning::Const(n) => Some((n, &self.parts.consts[n as usize].default)),
+            Meaning::Buffer(_) | Meaning::Var(_) | Meaning::Counter(_) => None,
+        }
     }
 
     /// A size that is written at `location`; `None` after a mistake in it.
     fn size(&mut self, size: &Size, location: Location) -> Option<u32> {
-        let hidden = match size {
-            Size::Lit(_) => self.poison.has(location),
-            Size::Const(name) => self.constant(name).is_some_and(|(n, _)| self.poison.has(Location::Const(n))),
+        let name = match size {
+            Size::Lit(value) => return Some(*value).filter(|_| !self.poison.has(location)),
+            Size::Const(name) => name,
         };
-        if hidden {
-            return None;
-        }
-        let value = self.parts.size_value(size);
-        if let (None, Size::Const(name)) = (value, size) {
-            let diagnostic = match self.parts.constant(name) {
-                Some(decl) => {
-                    Diagnostic::new(ErrorCode::E0412, format!("{name:?} is {}, and a size is u32", decl.default.kind()))
-                        .expected("a u32 constant")
-                        .found(decl.default.kind())
-                }
-                None => {
-                    let known = self.parts.consts.iter().map(|decl| decl.name.as_str());
-                    let suggestion = nearest(name, known).map(str::to_string);
-                    with_nearest(
-                        Diagnostic::new(ErrorCode::E0201, format!("there is no constant {name:?}")).found(name),
-                        suggestion,
-                        location,
-                    )
-                }
-            };
-            self.mistake(diagnostic.at(location));
-        }
-        value
+        let diagnostic = match self.constant(name) {
+            Some((n, _)) if self.poison.has(Location::Const(n)) => return None,
+            None if self.poison.has_name(name) => return None,
+            Some((_, SpecValue::U32(value))) => return Some(*value),
+            Some((_, other)) => Diagnostic::new(ErrorCode::E0412, format!("{name:?} is {}, and a size is u32", other.kind()))
+                .expected("a u32 constant")
+                .found(other.kind()),
+            None => {
+                let known = self.parts.consts.iter().map(|decl| decl.name.as_str());
+                let suggestion = self.suggest(|| nearest(name, known));
+                let diagnostic = Diagnostic::new(ErrorCode::E0201, format!("there is no constant {name:?}")).found(name);
+                with_nearest(diagnostic, suggestion, location)
+            }
+        };
+        self.mistake(diagnostic.at(location));
+        None
     }
 
     fn buffers(&mut self) {
@@ -272,7 +275,8 @@ impl<'a> Resolver<'a> {
 
     /// The smallest binding that nothing uses; it then counts as used, so that every suggestion can be followed.
     fn next_free_binding(&mut self) -> u32 {
-        let free = (0..).find(|binding| !self.bindings.contains(binding)).unwrap_or(0);
+        let free = (self.next_binding..).find(|binding| !self.bindings.contains(binding)).unwrap_or(0);
+        self.next_binding = free;
         self.bindings.insert(free);
         free
     }
@@ -323,6 +327,7 @@ impl<'a> Resolver<'a> {
             Element::Type(data_type) => data_type.clone(),
             Element::Const(name) => match self.constant(name) {
                 Some((n, SpecValue::DType(_))) if self.poison.has(Location::Const(n)) => return None,
+                None if self.poison.has_name(name) => return None,
                 Some((_, SpecValue::DType(data_type))) => data_type.clone(),
                 Some((_, other)) => {
                     self.mistake(
@@ -334,9 +339,9 @@ impl<'a> Resolver<'a> {
                     return None;
                 }
                 None => {
-                    let types: Vec<String> = DataType::KERNEL_SCALARS.iter().map(ToString::to_string).collect();
+                    let types = DataType::all_plain().filter(|(_, ty)| ty.value_type().is_some()).map(|(word, _)| word);
                     let consts = self.parts.consts.iter().map(|decl| decl.name.as_str());
-                    let suggestion = nearest(name, types.iter().map(String::as_str).chain(consts)).map(str::to_string);
+                    let suggestion = self.suggest(|| nearest(name, types.chain(consts)));
                     let diagnostic =
                         Diagnostic::new(ErrorCode::E0207, format!("there is no type {name:?}")).at(location).found(name);
                     self.mistake(with_nearest(diagnostic, suggestion, location));
@@ -659,6 +664,9 @@ impl<'a> Resolver<'a> {
     fn assignable(&mut self, name: &Name, place: NodeId) -> Option<(VarId, Option<ValueType>, Location)> {
         let location = Location::Head(place);
         let Some(binding) = self.names.get(name) else {
+            if self.poison.has_name(name) {
+                return None;
+            }
             let diagnostic = self.unknown(name, location);
             let diagnostic = match diagnostic.help {
                 None => diagnostic.help(format!("declare it: {}", code(&format!("let {name} = …")))),
@@ -700,7 +708,7 @@ impl<'a> Resolver<'a> {
             });
         }
         let all = self.all_declared.get_or_init(|| all_declared(self.program));
-        let later = all.get(name).and_then(|all| all.iter().find(|(place, _)| *place >= self.statement));
+        let later = all.get(name).and_then(|all| all.get(all.partition_point(|(place, _)| *place < self.statement)));
         if let Some((place, declared)) = later {
             return match *place == self.statement {
                 true => diagnostic.related(*declared, "declared by this very statement").help("until then it has no value"),
@@ -708,9 +716,8 @@ impl<'a> Resolver<'a> {
             };
         }
         let values = self.names.iter().filter(|(_, binding)| !matches!(binding.meaning, Meaning::Buffer(_)));
-        let mut candidates: Vec<&str> = values.map(|(name, _)| name.as_str()).collect();
-        candidates.sort_unstable();
-        with_nearest(diagnostic, nearest(name, candidates).map(str::to_string), location)
+        let suggestion = self.suggest(|| nearest_unordered(name, values.map(|(name, _)| name.as_str())));
+        with_nearest(diagnostic, suggestion, location)
     }
 
     fn buffer(&mut self, name: &Name, place: NodeId) -> Option<BufferId> {
@@ -727,7 +734,10 @@ impl<'a> Resolver<'a> {
             );
             return None;
         }
-        let suggestion = nearest(name, self.parts.buffers.iter().map(|decl| decl.name.as_str())).map(str::to_string);
+        if self.poison.has_name(name) {
+            return None;
+        }
+        let suggestion = self.suggest(|| nearest(name, self.parts.buffers.iter().map(|decl| decl.name.as_str())));
         let diagnostic = Diagnostic::new(ErrorCode::E0204, format!("there is no buffer {name:?}")).at(location).found(name);
         self.mistake(with_nearest(diagnostic, suggestion, location));
         None
@@ -987,8 +997,10 @@ impl<'a> Resolver<'a> {
     fn var(&mut self, name: &Name, place: NodeId) -> Typed {
         let location = Location::Head(place);
         let Some(binding) = self.names.get(name) else {
-            let diagnostic = self.unknown(name, location);
-            self.mistake(diagnostic);
+            if !self.poison.has_name(name) {
+                let diagnostic = self.unknown(name, location);
+                self.mistake(diagnostic);
+            }
             return self.unknown_expr(place);
         };
         match binding.meaning {

@@ -13,7 +13,7 @@
 //!
 //! Each divergent node remembers what made it so; that is the story an error tells.
 
-use crate::diagnostic::{Diagnostic, Location};
+use crate::diagnostic::{Diagnostic, Location, Mistakes};
 use crate::ir::{Access, NodeId, SubgroupOp};
 use crate::kernel::{Body, ExprId, ExprKind, Kernel, Stmt, StmtKind, VarId};
 use vyre_spec::ErrorCode;
@@ -69,7 +69,7 @@ struct Graph<'a> {
 }
 
 /// Adds the mistakes to `mistakes`.
-pub(super) fn check(kernel: &Kernel, mistakes: &mut Vec<Diagnostic>) {
+pub(super) fn check(kernel: &Kernel, mistakes: &mut Mistakes) {
     let count = kernel.vars.len();
     let mut graph = Graph {
         kernel,
@@ -243,7 +243,7 @@ impl<'a> Graph<'a> {
         region.is_some_and(|region| self.causes[region.0].is_some())
     }
 
-    fn report(&self, mistakes: &mut Vec<Diagnostic>) {
+    fn report(&self, mistakes: &mut Mistakes) {
         for leaving in &self.leavings {
             let meeting = self.synchronises[self.region_index(leaving.target)];
             if let Some(meeting) = meeting.filter(|_| self.leaves_divergently(leaving)) {

@@ -1,7 +1,11 @@
 //! Bytes to programs. Nothing about the bytes is trusted.
 //!
-//! A length is believed only as far as bytes are left to back it, nesting is counted, and whatever the encoder would have written
-//! differently is refused: decoding and encoding again gives the same bytes.
+//! Nesting is counted, and whatever the encoder would have written differently is refused: decoding and encoding again gives the
+//! same bytes.
+//!
+//! A length is believed only as far as bytes are left to back it: every item takes at least one, those that are still to come in the
+//! lists around included. So lists are reserved as long as they say once some of their items were read, which adds up to no more
+//! items than the file has bytes.
 
 use crate::ir::{
     Access, AtomicOp, BinaryOp, Body, BufferDecl, Builtin, ConstDecl, DataType, Element, Expr, FloatMode, Literal, Name, Node,
@@ -9,16 +13,17 @@ use crate::ir::{
 };
 use crate::memory_model::MemoryOrdering;
 use crate::specialize::SpecValue;
+use crate::wire::tags::{ExprTag, NodeTag};
 use crate::wire::{Section, WireError};
 use vyre_spec::limits::MAX_NESTING;
-use vyre_spec::{ErrorCode, TypeId};
+use vyre_spec::{ErrorCode, TypeFamily, TypeId};
 
 /// The error is boxed so that the way of the programs that are fine, which is through many small results, stays light.
 type Result<T> = std::result::Result<T, Box<WireError>>;
 
 /// The parts in `bytes`, which begin at `offset` of the file.
 pub(super) fn decode_parts(bytes: &[u8], offset: usize) -> Result<Parts> {
-    let mut input = Decoder { bytes, offset, at: 0, end: bytes.len(), names: Names::default() };
+    let mut input = Decoder { bytes, offset, at: 0, end: bytes.len(), owed: 0, names: Names::default() };
     input.section(Section::Attributes)?;
     let floats = match input.byte()? {
         0 => FloatMode::Ieee,
@@ -52,6 +57,8 @@ struct Decoder<'a> {
     at: usize,
     /// Where the section ends, and between sections the bytes.
     end: usize,
+    /// Items that lengths have promised and that have not been begun; each takes at least a byte.
+    owed: usize,
     names: Names,
 }
 
@@ -69,18 +76,6 @@ impl Names {
         let hash = bytes.iter().fold(bytes.len() as u32, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x9E37_79B1));
         let places = self.0.len();
         &mut self.0[(hash >> 16) as usize & (places - 1)]
-    }
-}
-
-/// How many items a length alone reserves memory for: a body that claims more than it has ends in an error, and no more than
-/// [`MAX_NESTING`] of them are open at a time.
-const RESERVED: usize = 16;
-
-/// Makes room for the next of `count` items. What is reserved follows what has been read, and is never more than the length says: a
-/// statement of one byte takes the memory of a whole [`Node`], so room for twice as many would be felt.
-fn grow<T>(items: &mut Vec<T>, count: usize) {
-    if items.len() == items.capacity() {
-        items.reserve_exact(items.len().max(RESERVED).min(count - items.len()));
     }
 }
 
@@ -193,24 +188,39 @@ impl<'a> Decoder<'a> {
     fn length(&mut self) -> Result<usize> {
         let start = self.at;
         let length = self.number()?;
+        let left = self.left().saturating_sub(self.owed);
         match usize::try_from(length) {
-            Ok(length) if length <= self.left() => Ok(length),
+            Ok(length) if length <= left => Ok(length),
             _ => {
-                let left = self.left();
                 self.at = start;
-                Err(self.error(ErrorCode::E0603, format!("a length of {length} is given and {left} bytes are left")))
+                Err(self.error(ErrorCode::E0603, format!("a length of {length} is given and {left} bytes are left for it")))
             }
         }
     }
 
-    fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
-        let length = self.length()?;
-        let mut items = Vec::new();
-        for _ in 0..length {
-            grow(&mut items, length);
+    /// So many items, which the lengths that were read before them promised.
+    fn items<T>(&mut self, count: usize, mut item: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
+        // The length may have been read before others that were promised as much.
+        let left = self.left().saturating_sub(self.owed);
+        if count > left {
+            return Err(self.error(ErrorCode::E0603, format!("{count} items follow and {left} bytes are left for them")));
+        }
+        // A file that lies most likely does so at once: before the rest is reserved, some must have been there.
+        let mut items = Vec::with_capacity(count.min((left / 128).max(16)));
+        self.owed += count;
+        for _ in 0..count {
+            self.owed -= 1;
+            if items.len() == items.capacity() {
+                items.reserve_exact(count - items.len());
+            }
             items.push(item(self)?);
         }
         Ok(items)
+    }
+
+    fn list<T>(&mut self, item: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
+        let length = self.length()?;
+        self.items(length, item)
     }
 
     fn text(&mut self, length: usize) -> Result<Name> {
@@ -301,30 +311,30 @@ impl<'a> Decoder<'a> {
         if let Some(plain) = DataType::plain_from_tag(tag) {
             return Ok(plain);
         }
-        Ok(match tag {
-            0x08 => {
+        let family = TypeFamily::from_tag(tag).ok_or_else(|| self.malformed(format!("data type {tag:#04x}")))?;
+        Ok(match family {
+            TypeFamily::Array => {
                 let size = self.number()?;
                 let element_size = usize::try_from(size).map_err(|_| self.malformed(format!("element of {size} bytes")))?;
                 DataType::Array { element_size }
             }
-            0x13 => DataType::Handle(TypeId(self.u32()?)),
-            0x14 => {
+            TypeFamily::Handle => DataType::Handle(TypeId(self.u32()?)),
+            TypeFamily::Opaque => DataType::Opaque(TypeId(self.u32()?)),
+            TypeFamily::Vec => {
                 let count = self.byte()?;
                 DataType::Vec { count, element: element(self)? }
             }
-            0x15 => {
+            TypeFamily::TensorShaped => {
                 let shape = extents(self)?.into();
                 DataType::TensorShaped { shape, element: element(self)? }
             }
-            0x16 => DataType::SparseCsr { element: element(self)? },
-            0x17 => DataType::SparseCoo { element: element(self)? },
-            0x18 => {
+            TypeFamily::SparseCsr => DataType::SparseCsr { element: element(self)? },
+            TypeFamily::SparseCoo => DataType::SparseCoo { element: element(self)? },
+            TypeFamily::SparseBsr => {
                 let (block_rows, block_cols) = (self.u32()?, self.u32()?);
                 DataType::SparseBsr { block_rows, block_cols, element: element(self)? }
             }
-            0x1E => DataType::DeviceMesh { axes: extents(self)?.into() },
-            0x80 => DataType::Opaque(TypeId(self.u32()?)),
-            other => return Err(self.malformed(format!("data type {other:#04x}"))),
+            TypeFamily::DeviceMesh => DataType::DeviceMesh { axes: extents(self)?.into() },
         })
     }
 
@@ -356,31 +366,26 @@ impl<'a> Decoder<'a> {
     }
 
     fn nodes(&mut self, count: usize, depth: u32) -> Result<Body> {
-        let mut nodes = Vec::new();
-        for _ in 0..count {
-            grow(&mut nodes, count);
-            nodes.push(self.node(depth)?);
-        }
-        Ok(nodes.into())
+        self.items(count, |input| input.node(depth)).map(Body::from)
     }
 
     fn node(&mut self, depth: u32) -> Result<Node> {
         self.nested(depth)?;
         let below = depth + 1;
-        Ok(match self.byte()? {
-            0x01 => {
+        Ok(match self.op(NodeTag::from_byte, "statement")? {
+            NodeTag::Let => {
                 let name = self.name()?;
                 Node::Let { name, value: self.expr(below)? }
             }
-            0x02 => {
+            NodeTag::Assign => {
                 let name = self.name()?;
                 Node::Assign { name, value: self.expr(below)? }
             }
-            0x03 => {
+            NodeTag::Store => {
                 let buffer = self.name()?;
                 Node::Store { buffer, index: self.expr(below)?, value: self.expr(below)? }
             }
-            0x04 => {
+            NodeTag::Atomic => {
                 let result = self.optional_name()?;
                 let op = self.op(AtomicOp::from_tag, "atomic op")?;
                 let buffer = self.name()?;
@@ -388,42 +393,41 @@ impl<'a> Decoder<'a> {
                 let index = self.expr(below)?;
                 Node::Atomic { result, op, buffer, index, operands: self.exprs(count, below)? }
             }
-            0x05 => {
+            NodeTag::Subgroup => {
                 let result = self.optional_name()?;
                 let op = self.op(SubgroupOp::from_tag, "subgroup op")?;
                 let count = self.length()?;
                 Node::Subgroup { result, op, operands: self.exprs(count, below)? }
             }
-            0x06 => {
+            NodeTag::If => {
                 let (then, otherwise) = (self.length()?, self.length()?);
                 let cond = self.expr(below)?;
                 Node::If { cond, then: self.nodes(then, below)?, otherwise: self.nodes(otherwise, below)? }
             }
-            0x07 => {
+            NodeTag::Loop => {
                 let var = self.name()?;
                 let count = self.length()?;
                 let (from, to) = (self.expr(below)?, self.expr(below)?);
                 Node::Loop { var, from, to, body: self.nodes(count, below)? }
             }
-            0x08 => Node::Break,
-            0x09 => Node::Continue,
-            0x0A => Node::Return,
-            0x0B => {
+            NodeTag::Break => Node::Break,
+            NodeTag::Continue => Node::Continue,
+            NodeTag::Return => Node::Return,
+            NodeTag::Barrier => {
                 let tag = self.byte()?;
                 let ordering = MemoryOrdering::ALL.into_iter().find(|ordering| ordering.tag() == tag);
                 Node::Barrier { ordering: ordering.ok_or_else(|| self.malformed(format!("ordering {tag}")))? }
             }
-            0x0C => Node::Trap { tag: self.u32()? },
-            0x0D => {
+            NodeTag::Trap => Node::Trap { tag: self.u32()? },
+            NodeTag::Block => {
                 let count = self.length()?;
                 Node::Block(self.nodes(count, below)?)
             }
-            0x0E => {
+            NodeTag::Region => {
                 let generator = self.name()?;
                 let count = self.length()?;
                 Node::Region { generator, body: self.nodes(count, below)? }
             }
-            other => return Err(self.malformed(format!("statement {other:#04x}"))),
         })
     }
 
@@ -433,56 +437,50 @@ impl<'a> Decoder<'a> {
     }
 
     fn exprs<T: From<Expr>>(&mut self, count: usize, depth: u32) -> Result<Vec<T>> {
-        let mut exprs = Vec::new();
-        for _ in 0..count {
-            grow(&mut exprs, count);
-            exprs.push(self.expr(depth)?);
-        }
-        Ok(exprs)
+        self.items(count, |input| input.expr(depth))
     }
 
     /// An expression or, without moving it there, what holds one.
     fn expr<T: From<Expr>>(&mut self, depth: u32) -> Result<T> {
         self.nested(depth)?;
         let below = depth + 1;
-        Ok(match self.byte()? {
-            0x01 => Expr::Lit(self.literal()?).into(),
-            0x02 => Expr::Var(self.name()?).into(),
-            0x03 => Expr::Builtin(self.op(Builtin::from_tag, "builtin")?).into(),
-            0x04 => Expr::Len(self.name()?).into(),
-            0x05 => {
+        Ok(match self.op(ExprTag::from_byte, "expression")? {
+            ExprTag::Lit => Expr::Lit(self.literal()?).into(),
+            ExprTag::Var => Expr::Var(self.name()?).into(),
+            ExprTag::Builtin => Expr::Builtin(self.op(Builtin::from_tag, "builtin")?).into(),
+            ExprTag::Len => Expr::Len(self.name()?).into(),
+            ExprTag::Load => {
                 let buffer = self.name()?;
                 Expr::Load { buffer, index: self.expr(below)? }.into()
             }
-            0x06 => {
+            ExprTag::Unary => {
                 let op = self.op(UnaryOp::from_tag, "unary op")?;
                 Expr::Unary { op, operand: self.expr(below)? }.into()
             }
-            0x07 => {
+            ExprTag::Binary => {
                 let op = self.op(BinaryOp::from_tag, "binary op")?;
                 Expr::Binary { op, left: self.expr(below)?, right: self.expr(below)? }.into()
             }
-            0x08 => {
+            ExprTag::Ternary => {
                 let op = self.op(TernaryOp::from_tag, "ternary op")?;
                 Expr::Ternary { op, operands: [self.expr(below)?, self.expr(below)?, self.expr(below)?] }.into()
             }
-            0x09 => {
+            ExprTag::Cast => {
                 let to = self.scalar()?;
                 Expr::Cast { to, value: self.expr(below)? }.into()
             }
-            0x0A => {
+            ExprTag::Bitcast => {
                 let to = self.scalar()?;
                 Expr::Bitcast { to, value: self.expr(below)? }.into()
             }
-            0x0B => {
+            ExprTag::Vector => {
                 let count = self.length()?;
                 Expr::Vector { components: self.exprs(count, below)? }.into()
             }
-            0x0C => {
+            ExprTag::Extract => {
                 let component = self.byte()?;
                 Expr::Extract { component, vector: self.expr(below)? }.into()
             }
-            other => return Err(self.malformed(format!("expression {other:#04x}"))),
         })
     }
 }

@@ -3,7 +3,8 @@
 use crate::ir::{BufferDecl, DataType, Element, Expr, Item, Literal, Name, Node, Parts, Size, Walk};
 use crate::specialize::SpecValue;
 use crate::wire::Section;
-use vyre_spec::{FloatMode, Scalar};
+use crate::wire::tags::{ExprTag, NodeTag};
+use vyre_spec::{FloatMode, Scalar, TypeFamily};
 
 pub(crate) fn encode_parts(parts: &Parts) -> Vec<u8> {
     let mut out = Encoder(Vec::with_capacity(1024));
@@ -124,55 +125,21 @@ impl Encoder {
         self.number(literal.bits());
     }
 
-    /// Types nest as deep as their builder made them; the loop follows the one element type each can have.
+    /// Types nest as deep as their builder made them: one level after the other, outermost first.
     fn data_type(&mut self, data_type: &DataType) {
-        let mut next = Some(data_type);
-        while let Some(data_type) = next.take() {
-            self.number(u64::from(data_type.tag()));
-            match data_type {
-                DataType::Array { element_size } => self.length(*element_size),
-                DataType::Handle(id) | DataType::Opaque(id) => self.number(u64::from(id.0)),
-                DataType::Vec { element, count } => {
-                    self.byte(*count);
-                    next = Some(element);
+        for level in data_type.levels() {
+            self.number(u64::from(level.tag()));
+            let numbers = level.numbers();
+            match level.family() {
+                None | Some(TypeFamily::SparseCsr | TypeFamily::SparseCoo) => {}
+                Some(TypeFamily::Vec) => self.byte(numbers[0] as u8),
+                Some(TypeFamily::TensorShaped | TypeFamily::DeviceMesh) => {
+                    self.length(numbers.len());
+                    numbers.iter().for_each(|number| self.number(*number));
                 }
-                DataType::TensorShaped { element, shape } => {
-                    self.length(shape.len());
-                    shape.iter().for_each(|extent| self.number(u64::from(*extent)));
-                    next = Some(element);
+                Some(TypeFamily::Array | TypeFamily::Handle | TypeFamily::Opaque | TypeFamily::SparseBsr) => {
+                    numbers.iter().for_each(|number| self.number(*number));
                 }
-                DataType::SparseCsr { element } | DataType::SparseCoo { element } => next = Some(element),
-                DataType::SparseBsr { element, block_rows, block_cols } => {
-                    self.number(u64::from(*block_rows));
-                    self.number(u64::from(*block_cols));
-                    next = Some(element);
-                }
-                DataType::DeviceMesh { axes } => {
-                    self.length(axes.len());
-                    axes.iter().for_each(|extent| self.number(u64::from(*extent)));
-                }
-                DataType::U32
-                | DataType::I32
-                | DataType::U64
-                | DataType::Vec2U32
-                | DataType::Vec4U32
-                | DataType::Bool
-                | DataType::Bytes
-                | DataType::F16
-                | DataType::BF16
-                | DataType::F32
-                | DataType::F64
-                | DataType::Tensor
-                | DataType::U8
-                | DataType::U16
-                | DataType::I8
-                | DataType::I16
-                | DataType::I64
-                | DataType::F8E4M3
-                | DataType::F8E5M2
-                | DataType::I4
-                | DataType::FP4
-                | DataType::NF4 => {}
             }
         }
     }
@@ -214,57 +181,57 @@ impl Encoder {
     fn node_head(&mut self, node: &Node) {
         match node {
             Node::Let { name, .. } => {
-                self.byte(0x01);
+                self.byte(NodeTag::Let as u8);
                 self.name(name);
             }
             Node::Assign { name, .. } => {
-                self.byte(0x02);
+                self.byte(NodeTag::Assign as u8);
                 self.name(name);
             }
             Node::Store { buffer, .. } => {
-                self.byte(0x03);
+                self.byte(NodeTag::Store as u8);
                 self.name(buffer);
             }
             Node::Atomic { result, op, buffer, operands, .. } => {
-                self.byte(0x04);
+                self.byte(NodeTag::Atomic as u8);
                 self.optional_name(result.as_ref());
                 self.byte(op.info().tag);
                 self.name(buffer);
                 self.length(operands.len());
             }
             Node::Subgroup { result, op, operands } => {
-                self.byte(0x05);
+                self.byte(NodeTag::Subgroup as u8);
                 self.optional_name(result.as_ref());
                 self.byte(op.info().tag);
                 self.length(operands.len());
             }
             Node::If { then, otherwise, .. } => {
-                self.byte(0x06);
+                self.byte(NodeTag::If as u8);
                 self.length(then.len());
                 self.length(otherwise.len());
             }
             Node::Loop { var, body, .. } => {
-                self.byte(0x07);
+                self.byte(NodeTag::Loop as u8);
                 self.name(var);
                 self.length(body.len());
             }
-            Node::Break => self.byte(0x08),
-            Node::Continue => self.byte(0x09),
-            Node::Return => self.byte(0x0A),
+            Node::Break => self.byte(NodeTag::Break as u8),
+            Node::Continue => self.byte(NodeTag::Continue as u8),
+            Node::Return => self.byte(NodeTag::Return as u8),
             Node::Barrier { ordering } => {
-                self.byte(0x0B);
+                self.byte(NodeTag::Barrier as u8);
                 self.byte(ordering.tag());
             }
             Node::Trap { tag } => {
-                self.byte(0x0C);
+                self.byte(NodeTag::Trap as u8);
                 self.number(u64::from(*tag));
             }
             Node::Block(body) => {
-                self.byte(0x0D);
+                self.byte(NodeTag::Block as u8);
                 self.length(body.len());
             }
             Node::Region { generator, body } => {
-                self.byte(0x0E);
+                self.byte(NodeTag::Region as u8);
                 self.name(generator);
                 self.length(body.len());
             }
@@ -274,51 +241,51 @@ impl Encoder {
     fn expr_head(&mut self, expr: &Expr) {
         match expr {
             Expr::Lit(literal) => {
-                self.byte(0x01);
+                self.byte(ExprTag::Lit as u8);
                 self.literal(*literal);
             }
             Expr::Var(name) => {
-                self.byte(0x02);
+                self.byte(ExprTag::Var as u8);
                 self.name(name);
             }
             Expr::Builtin(builtin) => {
-                self.byte(0x03);
+                self.byte(ExprTag::Builtin as u8);
                 self.byte(builtin.tag());
             }
             Expr::Len(buffer) => {
-                self.byte(0x04);
+                self.byte(ExprTag::Len as u8);
                 self.name(buffer);
             }
             Expr::Load { buffer, .. } => {
-                self.byte(0x05);
+                self.byte(ExprTag::Load as u8);
                 self.name(buffer);
             }
             Expr::Unary { op, .. } => {
-                self.byte(0x06);
+                self.byte(ExprTag::Unary as u8);
                 self.byte(op.info().tag);
             }
             Expr::Binary { op, .. } => {
-                self.byte(0x07);
+                self.byte(ExprTag::Binary as u8);
                 self.byte(op.info().tag);
             }
             Expr::Ternary { op, .. } => {
-                self.byte(0x08);
+                self.byte(ExprTag::Ternary as u8);
                 self.byte(op.info().tag);
             }
             Expr::Cast { to, .. } => {
-                self.byte(0x09);
+                self.byte(ExprTag::Cast as u8);
                 self.scalar(*to);
             }
             Expr::Bitcast { to, .. } => {
-                self.byte(0x0A);
+                self.byte(ExprTag::Bitcast as u8);
                 self.scalar(*to);
             }
             Expr::Vector { components } => {
-                self.byte(0x0B);
+                self.byte(ExprTag::Vector as u8);
                 self.length(components.len());
             }
             Expr::Extract { component, .. } => {
-                self.byte(0x0C);
+                self.byte(ExprTag::Extract as u8);
                 self.byte(*component);
             }
         }

@@ -14,6 +14,7 @@
 
 mod decode;
 mod encode;
+mod tags;
 
 use crate::diagnostic::{Diagnostic, Report};
 use crate::ir::Program;
@@ -69,7 +70,7 @@ impl From<WireError> for Report {
 /// The bytes of a program. One that is nested too deep, or too large, for any decoder has none.
 pub fn to_wire(program: &Program) -> Result<Vec<u8>, WireError> {
     let refuse = |code, reason| Err(WireError { code, offset: 0, reason });
-    if program.is_too_deep() {
+    if program.too_deep().is_some() {
         return refuse(ErrorCode::E0607, format!("the program is nested more than {MAX_NESTING} deep"));
     }
     let body = program.wire_body();

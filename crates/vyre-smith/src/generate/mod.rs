@@ -218,7 +218,7 @@ impl Generator<'_> {
             }
             let value = match &decl.default {
                 SpecValue::DType(old) => {
-                    let others: Vec<&DataType> = DataType::KERNEL_SCALARS.iter().filter(|new| may_become(old, new)).collect();
+                    let others: Vec<DataType> = DataType::KERNEL_SCALARS.into_iter().filter(|new| may_become(old, new)).collect();
                     SpecValue::DType(self.dna.pick(&others).clone())
                 }
                 SpecValue::U32(_) if decl.name == "count" => SpecValue::U32(1 + self.dna.below(20)),

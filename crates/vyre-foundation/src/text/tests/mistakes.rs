@@ -1,13 +1,15 @@
 //! Which mistakes are reported, where, and that one mistake is reported once.
 
-use crate::diagnostic::{Diagnostic, Fix, Source};
+use crate::diagnostic::{Diagnostic, Fix, Report, Source};
 use crate::text::{parse, render};
 
 /// What the reader finds in a text, the validator aside.
 fn found(text: &str) -> (Source, Vec<Diagnostic>) {
     let read = crate::text::read(text);
     let spans = read.program.map(|(_, spans, _)| spans).unwrap_or_default();
-    (Source { name: "t".into(), text: text.into(), spans }, read.mistakes)
+    let source = Source { name: "t".into(), text: text.into(), spans };
+    let report = Report::in_source(source.clone().into(), read.mistakes);
+    (source, report.diagnostics)
 }
 
 /// The codes of a text's mistakes, each with the text it points at; what points between characters is shown as a `|` behind its line.
@@ -234,9 +236,9 @@ z += 1";
 }
 
 #[test]
-fn a_text_of_nothing_but_mistakes_is_given_up() {
+fn a_text_of_nothing_but_mistakes_is_read_to_its_end() {
     let text = format!("program x {{\nworkgroup 1\n{}}}", "let x = +\n".repeat(100_000));
-    assert_eq!(mistakes(&text).len(), 32);
+    assert_eq!(crate::text::read(&text).mistakes.count(), 100_000);
 }
 
 #[test]
@@ -425,4 +427,47 @@ fn too_large_a_text_is_refused_unread() {
     assert!(crate::text::is_too_large(u32::MAX as usize));
     assert!(!crate::text::is_too_large(u32::MAX as usize - 1));
     assert_eq!(crate::text::too_large("x").codes().collect::<Vec<_>>(), [vyre_spec::ErrorCode::E0112]);
+}
+
+/// The codes of all mistakes of a program with these statements, the validator's too, with their lines from the first statement on.
+fn all(statements: &str) -> String {
+    let text = format!("program t {{\nworkgroup 64\nbuffer u: read_write u32 @0\n{statements}\n}}");
+    let report = match parse("t", &text) {
+        Ok(program) => program.validated().expect_err("there are mistakes").clone(),
+        Err(report) => report,
+    };
+    let source = report.source.clone().expect("the mistakes are in the text");
+    let found = report.diagnostics.iter().map(|diagnostic| {
+        let (line, _) = source.line_column(source.span(diagnostic.location.expect("a place")).start);
+        format!("{} {}", diagnostic.code, line as i64 - 3)
+    });
+    found.collect::<Vec<String>>().join("; ")
+}
+
+#[test]
+fn what_cannot_be_read_hides_no_other_mistakes() {
+    assert_eq!(all("let a = +\nu[0] = b\nu[0] = 1.5"), "E0104 1; E0201 2; E0304 3");
+    assert_eq!(all("if {\nu[c] = 1\n}\nbreak"), "E0104 1; E0201 2; E0505 4");
+    assert_eq!(all("u[0] = 1 2\nu[1] = 1.5"), "E0106 1; E0304 2");
+    assert_eq!(all("}\nu[0] = b"), "E0104 2", "where braces do not match nothing else is looked at");
+    assert_eq!(all("if true {\nu[0] = b"), "E0104 3", "where braces do not match nothing else is looked at");
+}
+
+#[test]
+fn what_only_a_line_declares_that_cannot_be_read_is_not_missed() {
+    for line in
+        ["let a = +", "let a: u32 = 1", "lett a = 1", "u32 a = 1", "const a u32 = 1", "buffer a: red u32", "let a = 1 and 2"]
+    {
+        let uses = "u[a] = a\na = a + 1\na[0] = a[1]\nlet b = a\nu[0] = b\nu[1] = atomic_(a, len(a))";
+        assert_eq!(all(&format!("{line}\n{uses}")).split("; ").count(), 2, "{line}");
+    }
+    assert_eq!(all("for i in 0 8 {\nlet a = 1\n}\nu[i] = a"), "E0104 1");
+    assert_eq!(all("subgroup x\nlet s = subgroup.add(1)"), "E0104 1");
+    // What is declared by others is known, and what is declared by none is not.
+    assert_eq!(all("let a = 1\nlet b = a + )\nu[a] = 1.5 + a\nu[0] = c"), "E0104 2; E0301 3; E0201 4");
+    // Nothing is known about a condition that goes on where the block should begin, or about what is left of a statement.
+    assert_eq!(all("let n = 1\nif n = 2 {\nu[n] = 1.5\n}"), "E0104 2; E0304 3");
+    assert_eq!(all("let n = 1\nlet t = n and true\nif t {\nu[n] = 1.5\n}"), "E0106 2; E0304 4");
+    // A declaration that follows is not taken for the one that cannot be read.
+    assert_eq!(all("buffer a: read u32[99999999999] @ x\nbuffer b: workgroup u32[0]"), "E0303 1; E0104 1; E0405 2");
 }

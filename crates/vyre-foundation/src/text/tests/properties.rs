@@ -28,6 +28,13 @@ fn check_program(program: &Program) {
     let again = read(&source.text);
     assert!(again == *program, "reads as another program:\n{source}\n{again}", source = source.text);
     assert_eq!(print(&again), source);
+    assert_eq!(program.to_string(), source.text);
+    assert_eq!(
+        again.source().map(|read| &read.spans),
+        Some(&source.spans),
+        "noted while printing as by reading:\n{}",
+        source.text
+    );
     check_spans(program, &source);
     if source.text.lines().all(|line| line.chars().count() <= 100) {
         assert_eq!(format("t", &source.text).as_deref(), Ok(source.text.as_str()), "printed as it is formatted");
