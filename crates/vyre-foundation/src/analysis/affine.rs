@@ -48,7 +48,7 @@ impl Affine {
     }
 
     fn of_terms(mut terms: Vec<(Product, u32)>, constant: u32) -> Affine {
-        terms.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        terms.sort_unstable_by_key(|(product, _)| *product);
         terms.dedup_by(|later, earlier| {
             let same = later.0 == earlier.0;
             if same {

@@ -445,10 +445,8 @@ impl<'a> Prover<'a> {
             };
             let index = forms.form(ssa, &numbers, index);
             let atoms = index.terms.iter().flat_map(|(product, _)| product.iter().copied());
-            let unused = match inst.kind {
-                InstKind::Atomic { op, .. } => Some(op).filter(|_| inst.results.iter().all(|result| !used[result.index()])),
-                _ => None,
-            };
+            let is_unused = inst.results.iter().all(|result| !used[result.index()]);
+            let unused = if let InstKind::Atomic { op, .. } = inst.kind { Some(op).filter(|_| is_unused) } else { None };
             // A value that is one and the same in every invocation and iteration.
             let everywhere = |value: Value| {
                 let settled = match ssa.value(value).def {
@@ -458,10 +456,8 @@ impl<'a> Prover<'a> {
                 };
                 settled && uniformity.is_uniform(value, Scope::Dispatch)
             };
-            let stored = match inst.kind {
-                InstKind::Store { value, .. } => Some(numbers.of_value(value)).filter(|value| everywhere(*value)),
-                _ => None,
-            };
+            let stored = if let InstKind::Store { value, .. } = inst.kind { Some(numbers.of_value(value)) } else { None };
+            let stored = stored.filter(|value| everywhere(*value));
             let adds = atoms.clone().filter(|atom| {
                 let Def::Result(scan, _) = ssa.value(*atom).def else { return false };
                 let InstKind::Subgroup { op, ty: Scalar::U32, operands } = ssa.inst(scan).kind else { return false };
@@ -706,7 +702,14 @@ impl<'p, 'a> View<'p, 'a> {
             Builtin::Local(axis) if size(axis) == 1 => Some(0),
             Builtin::Local(axis) if self.proof.fixed => Some(exact(Builtin::Invocation(axis))? % size(axis)),
             Builtin::Workgroup(axis) if self.proof.fixed => Some(exact(Builtin::Invocation(axis))? / size(axis)),
-            _ => None,
+            Builtin::Local(_)
+            | Builtin::Workgroup(_)
+            | Builtin::Invocation(_)
+            | Builtin::InvocationCount(_)
+            | Builtin::WorkgroupCount(_)
+            | Builtin::LocalCount(_)
+            | Builtin::SubgroupLane
+            | Builtin::SubgroupSize => None,
         })
     }
 
@@ -1119,7 +1122,14 @@ impl<'p, 'a> View<'p, 'a> {
                         format!("{op}({}, {})", self.name(Atom::Value(*left)), self.name(Atom::Value(*right)))
                     }
                     InstKind::Op(Op::Cast { to, value, .. }) => format!("{to}({})", self.name(Atom::Value(*value))),
-                    _ => format!("%{}", value.0),
+                    InstKind::Op(_)
+                    | InstKind::Store { .. }
+                    | InstKind::Atomic { .. }
+                    | InstKind::Subgroup { .. }
+                    | InstKind::If { .. }
+                    | InstKind::Loop { .. }
+                    | InstKind::Barrier
+                    | InstKind::GridSync => format!("%{}", value.0),
                 },
                 (Def::Argument(..), None) => format!("%{}", value.0),
             },

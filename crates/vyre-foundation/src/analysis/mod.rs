@@ -15,18 +15,27 @@
 //! - [`Affine`]: indices as sums of products.
 //! - [`Epochs`]: which accesses may happen between the same two barriers.
 //! - [`determinism`]: whether the bytes are the same under every schedule.
+//! - [`Loops`]: how often loops run, and how they are left.
+//! - [`Floats`]: whether a float can be NaN, infinite, subnormal or −0.
+//! - [`Outputs`]: which outputs a launch writes completely.
 
 mod affine;
 mod bounds;
 pub mod determinism;
 mod epochs;
+mod floats;
+mod loops;
 mod numbers;
+mod outputs;
 mod ranges;
 mod uniformity;
 
 pub use affine::{Affine, Forms, Product, Stride};
 pub use bounds::Bounds;
 pub use epochs::{Beginning, Epochs};
+pub use floats::{Floats, Kinds};
+pub use loops::{Loops, Trips};
 pub use numbers::Numbers;
+pub use outputs::Outputs;
 pub use ranges::{Buffers, Range};
 pub use uniformity::{Scope, Uniformity};

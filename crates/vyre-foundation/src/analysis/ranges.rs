@@ -434,7 +434,6 @@ impl<'a> Flow<'a> {
     }
 
     /// Learns from a comparison of two `u32`.
-    #[expect(clippy::wildcard_enum_match_arm, reason = "learning nothing is right for every op, also for a new one")]
     fn assume_comparison(&mut self, op: BinaryOp, a: Value, b: Value, holds: bool) {
         match (op, holds) {
             (BinaryOp::Lt, true) | (BinaryOp::Ge, false) => self.assume_less(a, b),

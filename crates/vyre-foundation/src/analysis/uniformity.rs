@@ -421,7 +421,7 @@ fn width_of_builtin(kernel: &Kernel, builtin: Builtin) -> Width {
 
 /// Votes and reductions give all lanes one result. So does a broadcast from a lane that exists; from another, each lane has its own.
 fn width_of_exchange(ssa: &Ssa, op: SubgroupOp, operands: &[Value]) -> Width {
-    let Some(size) = ssa.kernel.subgroup else { return None };
+    let size = ssa.kernel.subgroup?;
     let one = match op.shape() {
         SubgroupShape::Vote(_) | SubgroupShape::Reduce(_) => true,
         SubgroupShape::Shuffle(_) => {
