@@ -21,11 +21,11 @@ enum Context {
     Straight,
     /// The whole workgroup gets here together, or not at all.
     UniformBranch,
-    /// The whole workgroup gets here together, round after round.
+    /// The whole workgroup gets here together, iteration after iteration.
     UniformLoop,
     /// Some invocations get here.
     DivergentBranch,
-    /// Some invocations get here, round after round.
+    /// Some invocations get here, iteration after iteration.
     DivergentLoop,
 }
 
@@ -441,7 +441,7 @@ impl Reader<'_> {
         self.thing(thing, context);
     }
 
-    /// Whether some invocations may leave this loop, or cut a round short, before others.
+    /// Whether some invocations may leave this loop, or cut an iteration short, before others.
     fn left_divergently(&self, body: &[Stmt]) -> bool {
         fn walk(kernel: &Kernel, body: &[Stmt], uniform: bool) -> bool {
             body.iter().any(|stmt| match &stmt.kind {

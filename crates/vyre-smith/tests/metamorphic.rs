@@ -30,7 +30,7 @@ const SHOWN: [(Fault, &str); 6] = [
     (Fault::NanCompare, "turned around"),
     (Fault::CompareUnsigned, "turned around"),
     (Fault::MaxZero, "swapped"),
-    (Fault::LoopEnd, "first round"),
+    (Fault::LoopEnd, "first iteration"),
     (Fault::NegZero, "undoes itself"),
 ];
 
