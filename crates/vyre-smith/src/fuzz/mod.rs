@@ -338,7 +338,7 @@ impl Bench {
             match caught(|| source.cases(number)) {
                 Ok(made) => {
                     part.programs += 1;
-                    made.first().into_iter().for_each(|case| part.coverage.add(&case.program));
+                    made.first().into_iter().for_each(|case| part.coverage.add_case(case));
                     places.extend((0..made.len() as u32).map(|input| (number, input)));
                     cases.extend(made);
                 }

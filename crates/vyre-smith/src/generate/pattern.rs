@@ -114,42 +114,46 @@ impl Generator<'_> {
     /// One of the ways out of where the statement stands, each for the invocation alone.
     fn way_out(&mut self) -> Node {
         let apart = self.leaves_apart();
-        match self.dna.below(12) {
-            0..=3 if apart => Node::Break,
-            4..=6 if apart => Node::Continue,
-            7 if self.config.weights.trap > 0 => Node::trap(self.dna.below(1000)),
+        match self.dna.below(16) {
+            0..=5 if apart => Node::Break,
+            6..=9 if apart => Node::Continue,
+            10 if apart || self.config.weights.trap > 0 => Node::trap(self.dna.below(1000)),
             _ if self.config.weights.return_ > 0 => Node::Return,
-            _ if apart => Node::Break,
+            _ if apart => Node::Continue,
             _ => Node::block(Vec::new()),
         }
     }
 
     /// Several ways out, in the arms of branches that invocations take differently: some leave a loop in the iteration in which
     /// others go on with the next, retire or trap.
-    pub fn exits(&mut self, context: Context, nodes: &mut Vec<Node>) {
-        let inner = Context { depth: 0, uniform: false, top: false, barriers: false };
+    pub fn exits(&mut self, nodes: &mut Vec<Node>) {
         self.steps += 8 * self.iterations;
-        let some = |generator: &mut Self, exit: Node| Node::if_then(generator.split(), vec![exit]);
         let (one, two, three) = (self.way_out(), self.way_out(), self.way_out());
         let cond = self.split();
-        let form = if context.uniform { 1 + self.dna.below(3) } else { self.dna.below(4) };
-        let (then, otherwise) = match form {
+        let (then, otherwise) = match self.dna.below(6) {
             // Everybody goes, this way or that.
             0 => (vec![one], vec![two]),
-            1 => {
-                let nested = Node::if_then_else(self.split(), vec![some(self, one)], vec![some(self, two)]);
-                (vec![nested], vec![some(self, three)])
+            1 | 2 => {
+                let nested = Node::if_then_else(self.split(), vec![one], vec![two]);
+                (vec![nested], vec![Node::if_then(self.split(), vec![three])])
             }
-            2 => {
-                let (visible, reusable) = (self.variables.len(), self.reusable.len());
-                let mut then = Vec::new();
-                self.assign(inner, &mut then);
-                self.end_scope(visible, reusable);
-                (then, vec![some(self, one), some(self, two)])
+            3 => {
+                let (some, others) = (self.split(), self.split());
+                (self.stay(), vec![Node::if_then_else(some, self.stay(), vec![one]), Node::if_then(others, vec![two])])
             }
-            _ => (vec![some(self, one)], vec![some(self, two)]),
+            4 => (self.stay(), vec![one]),
+            _ => (vec![Node::if_then(self.split(), vec![one])], vec![Node::if_then(self.split(), vec![two])]),
         };
         nodes.push(Node::if_then_else(cond, then, otherwise));
+    }
+
+    /// An arm that changes something and goes on.
+    fn stay(&mut self) -> Vec<Node> {
+        let (visible, reusable) = (self.variables.len(), self.reusable.len());
+        let mut nodes = Vec::new();
+        self.assign(Context { depth: 0, uniform: false, top: false, barriers: false }, &mut nodes);
+        self.end_scope(visible, reusable);
+        nodes
     }
 
     /// An access behind a bounds check: inside a branch, or after those that fail it have left.
@@ -304,8 +308,33 @@ impl Generator<'_> {
         });
         match op {
             Some(op) => Expr::binary(op, left, right),
-            None => right,
+            None => Expr::select(Expr::bool(true), left, right),
         }
+    }
+
+    /// A value into which values of all other kinds of types go: booleans, integers and floats of both widths.
+    pub fn mixed(&mut self) -> (Scalar, Expr) {
+        let kinds: [&[Scalar]; 5] =
+            [&[Scalar::Bool], &[Scalar::U32, Scalar::I32], &[Scalar::U64, Scalar::I64], &[Scalar::F32], &[Scalar::F64]];
+        let start = self.dna.below(5) as usize;
+        let mut so_far: Option<(Scalar, Expr)> = None;
+        for n in 0..5 {
+            let fits: Vec<Scalar> = kinds[(start + n) % 5].iter().copied().filter(|scalar| self.config.has(*scalar)).collect();
+            if fits.is_empty() {
+                continue;
+            }
+            let ty = self.dna.pick(&fits);
+            let value = self.leaf(ty, 0, false);
+            so_far = Some(match so_far {
+                None => (ty, value),
+                Some((from, before)) if from.is_float() && ty == Scalar::Bool => {
+                    let zero = Expr::Lit(Literal::from_bits(from, 0));
+                    (ty, self.combined(ty, Expr::lt(before, zero), value))
+                }
+                Some((_, before)) => (ty, self.combined(ty, Expr::cast(ty, before), value)),
+            });
+        }
+        so_far.unwrap_or_else(|| (Scalar::U32, self.leaf(Scalar::U32, 0, false)))
     }
 
     /// Values that each depend on the one before, through several types.

@@ -201,7 +201,7 @@ impl Generator<'_> {
             Kind::Exchange => self.exchange(context, nodes),
             Kind::Guard => self.guard(context, nodes),
             Kind::March => self.march(nodes),
-            Kind::Exits => self.exits(context, nodes),
+            Kind::Exits => self.exits(nodes),
             Kind::Chain => self.chain(nodes),
             Kind::Reload => self.reload(nodes),
             Kind::Leave => self.leave(context, nodes),
@@ -219,6 +219,11 @@ impl Generator<'_> {
     }
 
     pub(super) fn let_(&mut self, context: Context, nodes: &mut Vec<Node>) {
+        if self.dna.chance(3) {
+            let (ty, value) = self.mixed();
+            let name = self.declare(ty.into(), false);
+            return nodes.push(Node::let_bind(name, value));
+        }
         let ty = self.any_type();
         let uniform = context.uniform && self.dna.chance(35);
         let value = self.value(ty, self.config.expr_depth, uniform);
@@ -493,7 +498,14 @@ impl Generator<'_> {
         }
         let carried = if self.dna.chance(20) { self.carry(uniform_body, &mut body) } else { None };
         let inner = Context { depth: context.depth - 1, uniform: uniform_body, top: false, barriers: synchronises };
+        let exits = self.config.weights.exits > 0 && self.leaves_apart();
+        if exits && self.dna.chance(15) {
+            self.exits(&mut body);
+        }
         body.extend(self.body(inner));
+        if exits && self.dna.chance(15) {
+            self.exits(&mut body);
+        }
         if let Some(name) = changed {
             let value = self.moved(&name);
             self.change(&name, value, uniform, &mut body);

@@ -1,9 +1,13 @@
 //! Which parts of the language a set of programs has reached: a grid of things × types × contexts, and the holes in it.
 //!
 //! The grid comes from the op tables, so a new op is a hole until a program has it. What a program reaches is read off its resolved
-//! kernel, whoever made the program.
+//! kernel, whoever made the program. Beside it are patterns (`pattern.rs`): what only goes wrong together, and values and shapes.
 
-use std::collections::HashMap;
+mod pattern;
+
+pub use pattern::{Exit, Pattern};
+
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write;
 use std::sync::OnceLock;
 use vyre_foundation::ir::{
@@ -13,6 +17,7 @@ use vyre_foundation::ir::{
 use vyre_foundation::kernel::{ExprId, ExprKind, Kernel, Stmt, StmtKind};
 use vyre_foundation::memory_model::MemoryOrdering;
 use vyre_spec::{OpInfo, Storage};
+use vyre_worker::Case;
 
 /// What is around a statement, and with it around its expressions.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -133,6 +138,8 @@ enum Cell {
     Mode(Thing, FloatMode),
     /// Something that a program says about itself.
     Attribute(String),
+    /// A pattern in it or in its launch.
+    Pattern(Pattern),
 }
 
 impl Cell {
@@ -141,6 +148,7 @@ impl Cell {
             Cell::In(thing, context) => format!("{}, {}", thing.spelled(), context.name()),
             Cell::Mode(thing, mode) => format!("{}, floats {mode}", thing.spelled()),
             Cell::Attribute(text) => text.clone(),
+            Cell::Pattern(pattern) => pattern.to_string(),
         }
     }
 }
@@ -242,6 +250,7 @@ fn grid() -> &'static Grid {
             cells.extend(float_things.iter().map(|thing| Cell::Mode(thing.clone(), mode)));
         }
         cells.extend(all_attributes().into_iter().map(Cell::Attribute));
+        cells.extend(Pattern::all().into_iter().map(Cell::Pattern));
         let index = cells.iter().enumerate().map(|(n, cell)| (cell.clone(), n)).collect();
         Grid { cells, index }
     })
@@ -265,6 +274,15 @@ fn all_attributes() -> Vec<String> {
     all.extend([1, 2, 3].map(|dimensions| format!("workgroup of {dimensions} dimensions")));
     all.extend(Access::ALL.map(|access| format!("buffer {access}")));
     all
+}
+
+/// The patterns of a case, in its program and in its launch; none if the program is not valid.
+#[must_use]
+pub fn patterns(case: &Case) -> BTreeSet<Pattern> {
+    let Ok(validated) = case.program.validated() else { return BTreeSet::new() };
+    let mut patterns = pattern::of_program(&case.program, validated.kernel());
+    patterns.extend(pattern::of_launch(case));
+    patterns
 }
 
 /// What has been reached so far.
@@ -324,6 +342,12 @@ impl Coverage {
             })
             .collect();
         Reader { kernel, spelled, coverage: self }.body(&kernel.body, Context::Straight);
+    }
+
+    /// Adds what a case has: its program, and how it is launched.
+    pub fn add_case(&mut self, case: &Case) {
+        self.add(&case.program);
+        patterns(case).into_iter().for_each(|pattern| self.mark(&Cell::Pattern(pattern)));
     }
 
     fn mark(&mut self, cell: &Cell) {
