@@ -3,15 +3,15 @@
 //! Every pass is tried on every program by itself, and all of them together. Programs with data races are not left out: a schedule
 //! that runs an invocation without a pause from one rendezvous to the next must give them the same bytes too, since passes move
 //! nothing across a rendezvous. For programs that are proven deterministic, schedules that interleave statements are tried as well.
-//! A failure prints the seed and the programs. `VYRE_RANDOM_PROGRAMS` sets how many are tried.
+//! A failure names the program and prints it before and after. `VYRE_SMITH_PROGRAMS` sets how many are tried.
 
-mod generate;
-mod launch;
-
-use generate::Generator;
 use vyre::ir::{Expr, Item, Node, NodeId, Program, Walk};
+use vyre::launch::plan;
 use vyre::passes::{InBounds, PASSES, in_bounds, optimize};
 use vyre::reference::{Options, RunError, Schedule, run};
+use vyre_smith::generate::{Figure, Numbered};
+
+const SEED: u64 = 23;
 
 /// What a run gives: outputs, or the tag and invocation of a trap. Where the trap stands may change.
 type Outcome = Result<Vec<Vec<u8>>, (u32, [u32; 3])>;
@@ -29,7 +29,7 @@ struct Tally {
 }
 
 struct Case {
-    seed: u64,
+    seed: String,
     inputs: Vec<Vec<u8>>,
     options: Options,
 }
@@ -41,15 +41,15 @@ impl Case {
         match run(program, &inputs, &options) {
             Ok(outputs) => Ok(outputs),
             Err(RunError::Trap { tag, invocation, .. }) => Err((tag, invocation)),
-            Err(other) => panic!("seed {}: {other}\n{program}", self.seed),
+            Err(other) => panic!("{}: {other}\n{program}", self.seed),
         }
     }
 }
 
 /// That the program after a pass is a proper program of the same shape, and is read back from its text and wire forms.
-fn well_formed(seed: u64, pass: &str, before: &Program, after: &Program) {
+fn well_formed(seed: &str, pass: &str, before: &Program, after: &Program) {
     if let Err(report) = after.validated() {
-        panic!("seed {seed}: {pass} makes an invalid program\n{report}\nof\n{before}");
+        panic!("{seed}: {pass} makes an invalid program\n{report}\nof\n{before}");
     }
     let (old, new) = (before.parts(), after.parts());
     assert!(
@@ -57,14 +57,14 @@ fn well_formed(seed: u64, pass: &str, before: &Program, after: &Program) {
             && old.workgroup == new.workgroup
             && (old.floats, old.subgroup) == (new.floats, new.subgroup)
             && before.name() == after.name(),
-        "seed {seed}: {pass} changes more than statements\n{before}\n{after}"
+        "{seed}: {pass} changes more than statements\n{before}\n{after}"
     );
     let printed = after.to_string();
-    let parsed = vyre::text::parse("printed", &printed).unwrap_or_else(|report| panic!("seed {seed}: after {pass}\n{report}"));
-    assert!(parsed == *after, "seed {seed}: after {pass}, print and parse change the program\n{printed}\n{parsed}");
+    let parsed = vyre::text::parse("printed", &printed).unwrap_or_else(|report| panic!("{seed}: after {pass}\n{report}"));
+    assert!(parsed == *after, "{seed}: after {pass}, print and parse change the program\n{printed}\n{parsed}");
     let wire = vyre::wire::to_wire(after).expect("a valid program is not too deep");
-    let decoded = vyre::wire::from_wire(&wire).unwrap_or_else(|error| panic!("seed {seed}: after {pass}\n{error}"));
-    assert!(decoded == *after, "seed {seed}: after {pass}, the wire form changes the program\n{printed}\n{decoded}");
+    let decoded = vyre::wire::from_wire(&wire).unwrap_or_else(|error| panic!("{seed}: after {pass}\n{error}"));
+    assert!(decoded == *after, "{seed}: after {pass}, the wire form changes the program\n{printed}\n{decoded}");
 }
 
 /// A number that no generated program traps with, but by a chance of 1 in 2³².
@@ -109,15 +109,24 @@ fn with_traps(program: &Program, facts: &InBounds, proven: bool) -> Program {
     program.clone().edit(|parts| parts.body = nodes.into())
 }
 
-fn one_program(seed: u64, tally: &mut Tally) {
-    let program = Generator::program(seed);
-    let (inputs, options) = launch::launch(&program, seed);
-    let grid = options.launch.grid.expect("the launch says it");
-    let case = Case { seed, inputs, options };
+fn one_program(numbered: &Numbered, tally: &mut Tally) {
+    let made = numbered.case();
+    let seed = &format!("program {} of {}, seed {SEED}", numbered.number, numbered.preset.name());
+    // One without values for its constants keeps them for the first pass to replace.
+    let values = made.specialization.iter().map(|(name, value)| (name.as_str(), value));
+    let program = match made.specialization.is_empty() {
+        true => made.program.clone(),
+        false => vyre::specialize(&made.program, values).expect("its values fit"),
+    };
+    let sizes: Vec<u64> = made.inputs.iter().map(|bytes| bytes.len() as u64).collect();
+    let grid = plan(&program, &sizes, &made.launch).unwrap_or_else(|report| panic!("{report}")).grid;
+    // Steps are not what passes keep.
+    let options = Options { launch: made.launch, fuel: 8 * made.fuel + 1000, ..Options::default() };
+    let case = Case { seed: seed.clone(), inputs: made.inputs, options };
     let proven = program.determinism().expect("it is valid").holds_for(grid);
-    let whole = [Schedule::Forward, Schedule::Reverse, Schedule::Random(seed)];
+    let whole = [Schedule::Forward, Schedule::Reverse, Schedule::Random(numbered.number)];
     let schedules: Vec<Schedule> = match proven {
-        true => whole.into_iter().chain([Schedule::Interleave, Schedule::Shuffle(seed)]).collect(),
+        true => whole.into_iter().chain([Schedule::Interleave, Schedule::Shuffle(numbered.number)]).collect(),
         false => whole.into(),
     };
     tally.proven += u64::from(proven);
@@ -127,7 +136,7 @@ fn one_program(seed: u64, tally: &mut Tally) {
             let found = case.run(after, schedule);
             assert!(
                 found == *expected,
-                "seed {seed}: {pass} changes the bytes under `{schedule}`\n{before}\n{after}\n{expected:?}\n{found:?}"
+                "{seed}: {pass} changes the bytes under `{schedule}`\n{before}\n{after}\n{expected:?}\n{found:?}"
             );
         }
     };
@@ -142,14 +151,14 @@ fn one_program(seed: u64, tally: &mut Tally) {
             same(pass.name, before, &after, &schedules[..2]);
         }
         let still = |program: &Program| program.determinism().is_ok_and(|answer| answer.holds_for(grid));
-        assert!(!still(before) || still(&after), "seed {seed}: {} loses the proof of determinism\n{before}\n{after}", pass.name);
+        assert!(!still(before) || still(&after), "{seed}: {} loses the proof of determinism\n{before}\n{after}", pass.name);
     }
 
     let after = optimize(&program);
     well_formed(seed, "optimize", &special, &after);
     same("optimize", &program, &after, &schedules);
     let again = optimize(&after);
-    assert!(again == after, "seed {seed}: optimizing again changes the program\n{after}\n{again}");
+    assert!(again == after, "{seed}: optimizing again changes the program\n{after}\n{again}");
     tally.smaller += u64::from(after.walk().count() < special.walk().count());
 
     for program in [&special, &after] {
@@ -161,7 +170,7 @@ fn one_program(seed: u64, tally: &mut Tally) {
             let found = case.run(&checked, schedule);
             assert!(
                 found == *expected,
-                "seed {seed}: not in bounds under `{schedule}`, though proven: {:?}\n{program}\n{expected:?}\n{found:?}",
+                "{seed}: not in bounds under `{schedule}`, though proven: {:?}\n{program}\n{expected:?}\n{found:?}",
                 facts.spelled(program)
             );
         }
@@ -174,8 +183,9 @@ fn one_program(seed: u64, tally: &mut Tally) {
 
 #[test]
 fn passes_keep_the_bytes_of_random_programs_and_what_is_proven_in_bounds_is() {
-    let count = launch::how_many(20_000);
-    let totals: Vec<Tally> = launch::on_two_threads(count, one_program);
+    let figure = Figure::asked(SEED, 4_000).and_undetermined();
+    let count = figure.programs();
+    let totals: Vec<Tally> = figure.count(one_program);
     let sum = |of: fn(&Tally) -> u64| totals.iter().map(of).sum::<u64>();
     println!("{count} programs, {} proven deterministic, {} made smaller", sum(|t| t.proven), sum(|t| t.smaller));
     println!(

@@ -4,7 +4,7 @@
 use crate::values::is_extreme;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{Hash, Hasher};
 use vyre_foundation::ir::{Access, BinaryOp, Builtin, Expr, Name, Node, Program, Scalar, UnaryOp, ValueType};
 use vyre_foundation::kernel::Kernel;
 use vyre_foundation::launch::plan;
@@ -121,7 +121,7 @@ patterns! {
     CornerPair "an op on two literals at the ends of their type";
     MixedWidths "an expression of booleans, integers and floats of both widths";
     VectorExchanged "a vector made of its own components in another order";
-    CommonSubexpression "an expression of five nodes or more that is there twice";
+    CommonSubexpression "an expression of five nodes or more, with floats or 64-bit integers, that is there twice";
     ReusedName "a name that two variables have one after the other";
     NameOfPass "a name that looks like one that a pass makes";
     LongChain "30 values that each depend on the one before";
@@ -147,12 +147,10 @@ patterns! {
 
 /// The patterns of a program.
 pub(super) fn of_program(program: &Program, kernel: &Kernel) -> BTreeSet<Pattern> {
-    let nodes = program.walk().count();
-    let mut facts = vec![Fact { uniform: true, ty: None }; nodes];
+    let places = kernel.exprs.iter().map(|expr| expr.place.0 as usize + 1).max().unwrap_or(0);
+    let mut facts = vec![Fact { uniform: true, ty: None }; places];
     for expr in &kernel.exprs {
-        if let Some(fact) = facts.get_mut(expr.place.0 as usize) {
-            *fact = Fact { uniform: expr.uniform, ty: Some(expr.ty) };
-        }
+        facts[expr.place.0 as usize] = Fact { uniform: expr.uniform, ty: Some(expr.ty) };
     }
     let mut reader = Reader { program, facts, ..Reader::new(program) };
     reader.declarations(kernel);
@@ -487,7 +485,7 @@ impl<'a> Reader<'a> {
     fn expr(&mut self, expr: &Expr, counts: bool) -> Read {
         let place = self.next;
         self.next += 1;
-        let mut hasher = DefaultHasher::new();
+        let mut hasher = Mixer(0);
         std::mem::discriminant(expr).hash(&mut hasher);
         let whole = counts;
         let mut read = Read { hash: 0, size: 1, written: false, types: 0, chain: 0, varies: true };
@@ -542,7 +540,9 @@ impl<'a> Reader<'a> {
         }
         read.varies = varies;
         read.hash = hasher.finish();
-        if whole && read.size >= 5 && !read.written && read.varies && !self.expressions.insert(read.hash) {
+        // Indices and checks of them are there twice anyway, and are of bool and 32-bit integers.
+        let computes = read.types & !(type_bit(Scalar::Bool) | type_bit(Scalar::U32)) != 0;
+        if whole && read.size >= 5 && computes && !read.written && read.varies && !self.expressions.insert(read.hash) {
             self.seen.insert(Pattern::CommonSubexpression);
         }
         read
@@ -566,6 +566,25 @@ impl<'a> Reader<'a> {
         self.see(Pattern::ManyLive, most >= 40);
         self.see(Pattern::CarriedAcrossBarriers, across >= 8);
         self.see(Pattern::LongChain, longest >= 30);
+    }
+}
+
+/// A hash of a few words, which is good enough to know an expression by.
+struct Mixer(u64);
+
+impl Hasher for Mixer {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
     }
 }
 

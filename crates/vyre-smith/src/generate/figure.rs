@@ -14,6 +14,12 @@ pub struct Figure {
     each: Vec<(Preset, u64)>,
 }
 
+/// The number of programs that `VYRE_SMITH_PROGRAMS` asks for, or the usual one.
+#[must_use]
+pub fn asked(usually: u64) -> u64 {
+    std::env::var("VYRE_SMITH_PROGRAMS").ok().and_then(|text| text.parse().ok()).unwrap_or(usually)
+}
+
 /// A program of a figure.
 pub struct Numbered {
     /// What it is about.
@@ -45,8 +51,7 @@ impl Figure {
     /// The figure that `VYRE_SMITH_PROGRAMS` asks for, or the usual one.
     #[must_use]
     pub fn asked(seed: u64, usually: u64) -> Figure {
-        let asked = std::env::var("VYRE_SMITH_PROGRAMS").ok().and_then(|text| text.parse().ok());
-        Figure::of(seed, asked.unwrap_or(usually))
+        Figure::of(seed, asked(usually))
     }
 
     /// With programs whose bytes depend on the schedule: for every 8 of the mix one of each such preset.

@@ -17,7 +17,7 @@ mod stmt;
 
 pub use crate::dna::dna;
 pub use config::Preset;
-pub use figure::{Figure, Numbered};
+pub use figure::{Figure, Numbered, asked};
 
 use crate::dna::{Dna, stretched};
 use config::{Config, Discipline};

@@ -147,12 +147,14 @@ impl Generator<'_> {
         nodes.push(Node::if_then_else(cond, then, otherwise));
     }
 
-    /// An arm that changes something and goes on.
+    /// An arm that changes a variable, if there is one, and goes on. It declares nothing, since it may come after a body whose names
+    /// are still visible.
     fn stay(&mut self) -> Vec<Node> {
-        let (visible, reusable) = (self.variables.len(), self.reusable.len());
+        let fits = |var: &Variable| var.assignable && !var.uniform;
         let mut nodes = Vec::new();
-        self.assign(Context { depth: 0, uniform: false, top: false, barriers: false }, &mut nodes);
-        self.end_scope(visible, reusable);
+        if self.variables.iter().any(fits) {
+            self.assign(Context { depth: 0, uniform: false, top: false, barriers: false }, &mut nodes);
+        }
         nodes
     }
 
