@@ -49,7 +49,7 @@ fn least(pattern: Pattern) -> (Place, u64) {
         Pattern::CornerPair => (None, 900),
         Pattern::MixedWidths => (None, 110),
         Pattern::VectorExchanged => (None, 70),
-        Pattern::CommonSubexpression => (None, 80),
+        Pattern::CommonSubexpression => (None, 130),
         Pattern::ReusedName => (None, 600),
         Pattern::NameOfPass => (None, 240),
         Pattern::HandedOn => (None, 1200),

@@ -123,7 +123,7 @@ impl Generator<'_> {
 
     /// Keeps some expressions to be made again, so that programs have common parts.
     fn remember(&mut self, ty: Scalar, uniform: bool, expr: &Expr) {
-        if self.reusable.len() < 6 && self.dna.chance(6) && !self.reads_written_memory(expr) {
+        if self.reusable.len() < 8 && self.dna.chance(14) && !self.reads_written_memory(expr) {
             self.reusable.push((ty, uniform, expr.clone()));
         }
     }
@@ -149,8 +149,13 @@ impl Generator<'_> {
             }
             6..=8 => self.load(ty.into(), depth, uniform).unwrap_or_else(|| self.variable_or_literal(ty, depth, uniform)),
             9 => {
-                let found = self.reusable.iter().find(|(known, same, _)| *known == ty && (*same || !uniform));
-                match found {
+                let fits = |(known, same, _): &&(Scalar, bool, Expr)| *known == ty && (*same || !uniform);
+                let count = self.reusable.iter().filter(fits).count() as u32;
+                if count == 0 {
+                    return self.variable_or_literal(ty, depth, uniform);
+                }
+                let n = self.dna.below(count) as usize;
+                match self.reusable.iter().filter(fits).nth(n) {
                     Some((_, _, expr)) => expr.clone(),
                     None => self.variable_or_literal(ty, depth, uniform),
                 }
