@@ -131,8 +131,9 @@ fn every_cell_of_the_grid_is_reached_within_200_000_programs() {
                 loop {
                     let run = next.fetch_add(1000, Ordering::Relaxed);
                     for n in run..figure.programs().min(run + 1000) {
-                        let generated = figure.program(n).generated;
-                        own.add(&generated.program);
+                        let numbered = figure.program(n);
+                        own.add_case(&numbered.case());
+                        let generated = numbered.generated;
                         let values = generated.specialization.iter().map(|(name, value)| (name.as_str(), value));
                         own.add(&specialize(&generated.program, values).expect("its values fit"));
                     }
