@@ -175,7 +175,8 @@ fn otherwise_statement(kind: Kind, node: &Node, fresh: &dyn Fn(&str) -> Name) ->
         // What a scope would hide stays outside.
         Kind::Scope => declared(node).is_none().then(|| vec![Node::block(vec![node.clone()])]),
         Kind::NeverBranch => {
-            let never = Expr::eq(Expr::builtin(Builtin::LocalCount(Axis::X)), Expr::u32(0));
+            // A count of workgroups or of their invocations would forbid a launch to override the workgroup size.
+            let never = Expr::eq(Expr::builtin(Builtin::InvocationCount(Axis::X)), Expr::u32(0));
             Some(vec![Node::if_then(never, vec![Node::trap(666)]), node.clone()])
         }
         Kind::NeverLoop => {
