@@ -200,7 +200,8 @@ fn passes_keep_the_bytes_of_random_programs_and_what_is_proven_in_bounds_is() {
         // A pass that does nothing keeps all bytes.
         assert!(changed * 100 > count * 5, "{} changed only {changed} of {count} programs", pass.name);
     }
-    assert!(sum(|t| t.in_bounds) * 10 > sum(|t| t.accesses), "too few accesses are proven to be in bounds");
+    // About two in a program: an analysis that proves nothing is never wrong.
+    assert!(sum(|t| t.in_bounds) > count, "too few accesses are proven to be in bounds");
     assert!(sum(|t| t.out_of_bounds_elsewhere) * 10 > count, "too few programs go out of bounds");
 }
 
