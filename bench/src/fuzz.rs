@@ -47,7 +47,7 @@ pub fn figures() {
     let all = (0..20_000).map(|number| dna(1, number));
     let fifty: Vec<Vec<u8>> = all.filter(|bytes| (45..=55).contains(&size(bytes))).collect();
     let made: Vec<_> = fifty.iter().map(|bytes| generate(Preset::Everything, bytes)).collect();
-    let source = Programs { preset: Preset::Everything, seed: 1, inputs: 1 };
+    let source = Programs { preset: Some(Preset::Everything), seed: 1, inputs: 1 };
     let nodes: usize = (0..PROGRAMS).map(|number| source.cases(number)[0].program.walk().count()).sum();
     let run = |make: fn() -> Result<Box<dyn Subject>, String>, inputs| -> Summary {
         let config = Config { programs: Some(PROGRAMS), ..Config::default() };

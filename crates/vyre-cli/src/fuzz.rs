@@ -34,14 +34,15 @@ that fail in the same way are one finding; findings that are in the folder alrea
 The same seed and number of programs find the same, with any number of jobs. Without --seed each run has another.
 
 Examples:
-  vyre fuzz                                              10,000 programs of all kinds on the bulk evaluator
+  vyre fuzz                                              10,000 programs of the default mix on the bulk evaluator
   vyre fuzz --subject passes --preset ints --seconds 60  a minute of integer programs through the passes
   vyre fuzz --isolated --jobs 2                          in worker processes: crashes and hangs are findings too
   vyre fuzz --seed 7 --programs 1000 --json              for a script: one object per finding, then the sums
   vyre fuzz --subject fault:nan-compare --preset floats  does it find a fault that is there?
   vyre fuzz --backend bulk --against reference           a backend of `vyre devices`
   vyre fuzz --subject metamorphic:bulk                   the same program written otherwise: the same bytes?
-  vyre fuzz --coverage --preset everything               what the programs have not contained
+  vyre fuzz --preset wide --programs 5000                dispatches of thousands of invocations
+  vyre fuzz --coverage                                   what the programs have not contained
   vyre fuzz --replay findings/bytes-0123456789abcdef.json
 
 Exit status: 0 nothing is wrong, 1 something is, 2 the command line is wrong, 3 there is no verdict: nothing was compared.")]
@@ -55,10 +56,8 @@ pub struct Args {
     /// What their bytes are compared with
     #[arg(long, value_name = "NAME", value_parser = ["reference"], default_value = "reference")]
     against: String,
-    /// What the programs are about: ints, floats, divergent, barriers, atomics, subgroups, packed, gridsync, hostile-indices, deep,
-    /// everything, racy, order-dependent
-    #[arg(long, value_name = "NAME", value_parser = preset, default_value = "everything")]
-    preset: Preset,
+    #[arg(long, value_name = "NAME", value_parser = about, default_value = MIX, help = about_help())]
+    preset: About,
     /// Stop after so many programs [default: 10000, or none with --seconds]
     #[arg(long, value_name = "N")]
     programs: Option<u64>,
@@ -100,12 +99,41 @@ pub struct Args {
     test_subjects: bool,
 }
 
-fn preset(name: &str) -> Result<Preset, String> {
-    Preset::from_name(name).ok_or_else(|| {
-        let names = Preset::ALL.iter().map(|preset| preset.name());
-        match vyre::text::suggest::nearest(name, names.clone()) {
+/// The name of the default mix, beside those of the presets.
+const MIX: &str = "mix";
+
+/// What programs are about: one preset, or the default mix.
+#[derive(Clone, Copy)]
+struct About(Option<Preset>);
+
+impl About {
+    fn name(self) -> &'static str {
+        self.0.map_or(MIX, Preset::name)
+    }
+}
+
+fn names(presets: &[Preset]) -> String {
+    presets.iter().map(|preset| preset.name()).collect::<Vec<_>>().join(", ")
+}
+
+fn about_help() -> String {
+    format!(
+        "What the programs are about: {MIX} ({} in turn); large programs: {}; not to be compared: {}",
+        names(Preset::mix()),
+        names(Preset::large()),
+        names(Preset::undetermined())
+    )
+}
+
+fn about(name: &str) -> Result<About, String> {
+    if name == MIX {
+        return Ok(About(None));
+    }
+    Preset::from_name(name).map(|preset| About(Some(preset))).ok_or_else(|| {
+        let known = || std::iter::once(MIX).chain(Preset::ALL.iter().map(|preset| preset.name()));
+        match vyre::text::suggest::nearest(name, known()) {
             Some(meant) => format!("did you mean `{meant}`?"),
-            None => format!("there are {}", names.collect::<Vec<_>>().join(", ")),
+            None => format!("there are {}", known().collect::<Vec<_>>().join(", ")),
         }
     })
 }
@@ -176,7 +204,7 @@ fn search(args: &Args) -> Result<(), Failure> {
         folder: Some(args.out.clone()),
         replay: Box::new(move |path| format!("vyre fuzz --replay {}{replay_flags}", quoted(&path.to_string_lossy()))),
     };
-    let source = Programs { preset: args.preset, seed, inputs: args.inputs };
+    let source = Programs { preset: args.preset.0, seed, inputs: args.inputs };
     let test_subjects = args.test_subjects;
     let make = || -> Result<Box<dyn Subject>, String> {
         if args.isolated {

@@ -20,7 +20,7 @@ use vyre_foundation::ir::{BufferDecl, DataType, Expr, Node, Program, Scalar, Spe
 use vyre_foundation::launch::plan;
 use vyre_reference::checked::{Effort, Verdict, check};
 use vyre_reference::{Options, Schedule};
-use vyre_smith::generate::{Preset, dna, generate};
+use vyre_smith::generate::{Preset, asked, dna, generate};
 
 // ---- what crosses ----
 
@@ -1150,10 +1150,6 @@ fn a_program_without_grid_barriers_is_one_dispatch_as_it_is() {
 
 // ---- generated programs ----
 
-fn programs(usually: u64) -> u64 {
-    std::env::var("VYRE_SMITH_PROGRAMS").ok().and_then(|text| text.parse().ok()).unwrap_or(usually)
-}
-
 /// The program with returns and traps that some invocations take put between its statements: the generator's own are rare, since
 /// they end what it is after.
 fn with_retirement(program: &Program, mut choices: u64) -> Program {
@@ -1246,7 +1242,6 @@ fn with_barriers_and_locals(program: &Program, mut choices: u64) -> Program {
 
 /// Calls `each` with generated programs that have grid barriers, on two threads, until it was called so often.
 fn for_each(count: u64, each: impl Fn(&str, &Program, &[&[u8]], &DispatchConfig) + Sync) {
-    let others: Vec<Preset> = Preset::ALL.iter().copied().filter(|preset| preset.is_deterministic()).collect();
     let (next, done) = (AtomicU64::new(0), AtomicU64::new(0));
     std::thread::scope(|scope| {
         for _ in 0..2 {
@@ -1254,7 +1249,8 @@ fn for_each(count: u64, each: impl Fn(&str, &Program, &[&[u8]], &DispatchConfig)
                 while done.load(Ordering::Relaxed) < count {
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     let preset = match number % 4 {
-                        0 => others[(number / 4) as usize % others.len()],
+                        0 if number.is_multiple_of(256) => Preset::large()[(number / 256) as usize % Preset::large().len()],
+                        0 => Preset::mixed(number / 4),
                         _ => Preset::Gridsync,
                     };
                     let dna = dna(5, number);
@@ -1294,7 +1290,7 @@ fn segments_give_what_the_whole_gives_for_generated_programs() {
     let schedules = [Schedule::Forward, Schedule::Reverse, Schedule::Random(3), Schedule::Stride(3)];
     let seen: [AtomicU64; 7] = Default::default();
     let [turn, traps, earlier_traps, states, shared, retired, forms] = &seen;
-    for_each(programs(10_000), |what, program, inputs, config| {
+    for_each(asked(10_000), |what, program, inputs, config| {
         let n = turn.fetch_add(1, Ordering::Relaxed);
         let expected = native(program, inputs, config);
         let backend = Segments { schedule: schedules[n as usize % 4].clone(), ..Segments::default() };
@@ -1324,7 +1320,7 @@ fn segments_give_what_the_whole_gives_for_generated_programs() {
 
 #[test]
 fn segments_of_generated_programs_are_free_of_races() {
-    for_each(programs(10_000) / 50, |what, program, inputs, config| {
+    for_each(asked(10_000) / 50, |what, program, inputs, config| {
         let backend = Segments::default();
         let _ = dispatch_with_grid_sync_split(&backend, program, inputs, config);
         for Ran { program, inputs, config } in backend.ran.lock().unwrap().iter() {

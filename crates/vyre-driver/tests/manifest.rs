@@ -128,7 +128,7 @@ fn generated_programs_come_back_with_their_configs() {
         }
         let config = DispatchConfig {
             grid_override: case.launch.grid,
-            workgroup_override: None,
+            workgroup_override: case.launch.workgroup_override,
             output_counts: case.launch.output_counts.clone(),
             max_output_bytes: number.is_multiple_of(3).then_some(case.launch.max_output_bytes),
             specialization: case.specialization.clone().into_iter().collect(),

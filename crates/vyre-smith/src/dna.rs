@@ -51,17 +51,29 @@ impl<'a> Dna<'a> {
 #[must_use]
 pub fn dna(seed: u64, number: u64) -> Vec<u8> {
     let mut state = seed ^ number.wrapping_mul(0xD1B5_4A32_D192_ED03).rotate_left(17);
-    let mut next = || {
-        // splitmix64
-        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let z = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    };
+    let mut next = || splitmix64(&mut state);
     let length = 128 + next() as usize % 128 * (1 + next() as usize % 16);
     let mut bytes = Vec::with_capacity(length + 8);
     while bytes.len() < length {
         bytes.extend_from_slice(&next().to_le_bytes());
     }
     bytes
+}
+
+/// More bytes of the same sort, for programs that take many: these, and what follows from them. No bytes stay none.
+pub(crate) fn stretched(bytes: &[u8], length: usize) -> Vec<u8> {
+    let mut all = bytes.to_vec();
+    let mut state =
+        bytes.iter().fold(0xCBF2_9CE4_8422_2325, |hash: u64, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3));
+    while !bytes.is_empty() && all.len() < length {
+        all.extend_from_slice(&splitmix64(&mut state).to_le_bytes());
+    }
+    all
+}
+
+fn splitmix64(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let z = (*state ^ (*state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
 }

@@ -20,7 +20,6 @@ pub fn inputs(generated: &Generated, dna: &[u8]) -> Vec<Vec<u8>> {
         Err(report) => panic!("a generated program is valid:\n{report}\n{program}"),
     };
     let group = kernel.workgroup_invocations();
-    let groups = generated.launch.grid.map_or(2, |grid| grid.iter().product());
     program
         .interface()
         .inputs
@@ -28,7 +27,7 @@ pub fn inputs(generated: &Generated, dna: &[u8]) -> Vec<Vec<u8>> {
         .map(|i| {
             let buffer = &kernel.buffers[*i];
             let per = if dna.chance(20) { 1 + dna.below(3) } else { 1 };
-            let count = buffer.count.unwrap_or_else(|| length(&mut dna, group * groups * per, group));
+            let count = buffer.count.unwrap_or_else(|| length(&mut dna, generated.invocations, per, group));
             values::bytes(&mut dna, &buffer.element, count)
         })
         .collect()

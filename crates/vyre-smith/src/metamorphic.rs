@@ -2,7 +2,7 @@
 //!
 //! No reference is asked, so this judges what the reference cannot run, and finds what it would get wrong too. Rewrites are exact
 //! identities of our semantics (NaN is anonymous, so that `a + b` is `b + a`; `x + 0` is for integers alone, since -0 + 0 is +0), code
-//! that never runs, a peeled first round of a loop, and values that get a name. Each finds its places in whatever program it is given,
+//! that never runs, a peeled first iteration of a loop, and values that get a name. Each finds its places in whatever program it is given,
 //! so a list of them can be shortened like any list: what is left names the rewrite that matters.
 
 use crate::dna::Dna;
@@ -42,8 +42,8 @@ rewrites! {
     Named "a value that has a name first";
     Scope "a scope around a statement";
     NeverBranch "a branch that is never taken";
-    NeverLoop "a loop without rounds";
-    Peel "the first round of a loop by itself";
+    NeverLoop "a loop without iterations";
+    Peel "the first iteration of a loop by itself";
 }
 
 /// One change, at the n-th of the places where it can be made.
@@ -178,7 +178,8 @@ fn otherwise_statement(kind: Kind, node: &Node, fresh: &dyn Fn(&str) -> Name) ->
         // What a scope would hide stays outside.
         Kind::Scope => declared(node).is_none().then(|| vec![Node::block(vec![node.clone()])]),
         Kind::NeverBranch => {
-            let never = Expr::eq(Expr::builtin(Builtin::LocalCount(Axis::X)), Expr::u32(0));
+            // A count of workgroups or of their invocations would forbid a launch to override the workgroup size.
+            let never = Expr::eq(Expr::builtin(Builtin::InvocationCount(Axis::X)), Expr::u32(0));
             Some(vec![Node::if_then(never, vec![Node::trap(666)]), node.clone()])
         }
         Kind::NeverLoop => {
@@ -188,19 +189,19 @@ fn otherwise_statement(kind: Kind, node: &Node, fresh: &dyn Fn(&str) -> Name) ->
         }
         Kind::Peel => {
             let Node::Loop { var, from, to, body } = node else { return None };
-            // A round that is cut short has no loop to go on with when it stands by itself.
+            // An iteration that is cut short has no loop to go on with when it stands by itself.
             if leaves(body) {
                 return None;
             }
             let (first, end) = (fresh("first"), fresh("end"));
-            let mut round = vec![Node::let_bind(var, Expr::var(&first))];
-            round.extend(body.clone().into_inner());
+            let mut iteration = vec![Node::let_bind(var, Expr::var(&first))];
+            iteration.extend(body.clone().into_inner());
             // Names of the body would be declared twice in scopes that do not overlap, which is allowed.
             let rest = Expr::sat_add(Expr::var(&first), Expr::u32(1));
             Some(vec![
                 Node::let_bind(&first, from.clone()),
                 Node::let_bind(&end, to.clone()),
-                Node::if_then(Expr::lt(Expr::var(&first), Expr::var(&end)), round),
+                Node::if_then(Expr::lt(Expr::var(&first), Expr::var(&end)), iteration),
                 Node::loop_for(var, rest, Expr::var(&end), body.clone().into_inner()),
             ])
         }
@@ -249,8 +250,8 @@ impl Subject for Metamorphic {
         program.validated().map_err(|report| Failure::Refused(report.to_string()))?;
         let as_it_was = self.outcome(&program, case);
         // Reducing keeps what the rewrites are: they follow from nothing but their number.
-        for round in 0..4 {
-            let mut list = rewrites(&crate::dna::dna(ROUNDS, round));
+        for number in 0..4 {
+            let mut list = rewrites(&crate::dna::dna(LISTS, number));
             if self.outcome(&rewritten(&program, &list), case) == as_it_was {
                 continue;
             }
@@ -272,4 +273,4 @@ impl Subject for Metamorphic {
 }
 
 /// The seed of the lists of rewrites.
-const ROUNDS: u64 = 0x6D65_7461;
+const LISTS: u64 = 0x6D65_7461;

@@ -137,16 +137,45 @@ pub(crate) fn literal(dna: &mut Dna<'_>, ty: Scalar) -> Literal {
     Literal::from_bits(ty, scalar(dna, ty))
 }
 
+/// Values at the ends of their type's range, and those that ops treat by themselves.
+fn extremes(ty: Scalar) -> &'static [u64] {
+    const fn f32s<const N: usize>(values: [f32; N]) -> [u64; N] {
+        let mut bits = [0; N];
+        let mut n = 0;
+        while n < N {
+            bits[n] = values[n].to_bits() as u64;
+            n += 1;
+        }
+        bits
+    }
+    const fn f64s<const N: usize>(values: [f64; N]) -> [u64; N] {
+        let mut bits = [0; N];
+        let mut n = 0;
+        while n < N {
+            bits[n] = values[n].to_bits();
+            n += 1;
+        }
+        bits
+    }
+    const F32S: [u64; 6] = f32s([0.0, -0.0, 1.0, f32::INFINITY, f32::NAN, f32::MIN_POSITIVE]);
+    const F64S: [u64; 6] = f64s([0.0, -0.0, 1.0, f64::INFINITY, f64::NAN, f64::MIN_POSITIVE]);
+    match ty {
+        Scalar::Bool => &[0, 1],
+        Scalar::U32 | Scalar::I32 => &[0, 1, 0x7FFF_FFFF, 0x8000_0000, 0xFFFF_FFFF],
+        Scalar::U64 | Scalar::I64 => &[0, 1, u64::MAX >> 1, 1 << 63, u64::MAX],
+        Scalar::F32 => &F32S,
+        Scalar::F64 => &F64S,
+    }
+}
+
 /// A value at the end of its type's range, or one that ops treat by itself.
 pub(crate) fn extreme(dna: &mut Dna<'_>, ty: Scalar) -> Literal {
-    let bits = match ty {
-        Scalar::Bool => dna.pick(&[0, 1]),
-        Scalar::U32 | Scalar::I32 => dna.pick(&[0, 1, 0x7FFF_FFFF, 0x8000_0000, 0xFFFF_FFFF]),
-        Scalar::U64 | Scalar::I64 => dna.pick(&[0, 1, u64::MAX >> 1, 1 << 63, u64::MAX]),
-        Scalar::F32 => u64::from(dna.pick(&[0.0f32, -0.0, 1.0, f32::INFINITY, f32::NAN, f32::MIN_POSITIVE]).to_bits()),
-        Scalar::F64 => dna.pick(&[0.0f64, -0.0, 1.0, f64::INFINITY, f64::NAN, f64::MIN_POSITIVE]).to_bits(),
-    };
-    Literal::from_bits(ty, bits)
+    Literal::from_bits(ty, dna.pick(extremes(ty)))
+}
+
+/// Whether [`extreme`] gives this one.
+pub(crate) fn is_extreme(literal: Literal) -> bool {
+    extremes(literal.scalar()).contains(&literal.bits())
 }
 
 /// The bytes of so many elements: interesting values for types that kernels compute on, patterns and noise for the narrower ones,

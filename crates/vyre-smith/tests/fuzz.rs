@@ -76,7 +76,7 @@ fn run_with(source: &dyn Source, faulty: Faulty, config: &Config) -> Summary {
     fuzz(source, &make, config, &mut |_| ()).expect("it goes through")
 }
 
-const INTS: Programs = Programs { preset: Preset::Ints, seed: 3, inputs: 2 };
+const INTS: Programs = Programs { preset: Some(Preset::Ints), seed: 3, inputs: 2 };
 
 #[test]
 fn two_faults_are_two_findings_and_the_rest_is_counted() {
@@ -157,7 +157,7 @@ fn subjects_that_are_right_have_no_findings() {
     for name in ["bulk", "passes", "plain"] {
         let make = || subject(name).map_err(|error| error.to_string());
         let config = Config { programs: Some(300), jobs: 2, ..Config::default() };
-        let source = Programs { preset: Preset::Everything, seed: 11, inputs: 2 };
+        let source = Programs { preset: Some(Preset::Everything), seed: 11, inputs: 2 };
         let summary = fuzz(&source, &make, &config, &mut |_| ()).expect("it goes through");
         let found: Vec<&str> = summary.findings.iter().map(|finding| finding.bundle.signature.as_str()).collect();
         assert!(found.is_empty(), "{name}: {found:?}");
@@ -261,7 +261,7 @@ fn a_seeded_fault_is_one_finding() {
     for (name, wanted) in [("nan-compare", "lt"), ("lost-atomic", "atomic.add")] {
         let make = || subject(&format!("fault:{name}")).map_err(|error| error.to_string());
         let config = Config { programs: Some(3000), jobs: 2, ..Config::default() };
-        let source = Programs { preset: Preset::Everything, seed: 1, inputs: 2 };
+        let source = Programs { preset: Some(Preset::Everything), seed: 1, inputs: 2 };
         let summary = fuzz(&source, &make, &config, &mut |_| ()).expect("it goes through");
         let found: Vec<&str> = summary.findings.iter().map(|finding| finding.bundle.signature.as_str()).collect();
         assert_eq!(found, [format!("bytes, fault:{name}: {wanted}")]);

@@ -1,7 +1,8 @@
 //! Generated programs keep what the generator promises: valid, ending, and, where the preset says so, the same under every schedule.
 //!
-//! `VYRE_SMITH_PROGRAMS` sets how many are tried; a failure names the preset and the number of the program.
+//! `VYRE_SMITH_PROGRAMS` sets how many are tried ([`Figure`]); a failure names the preset and the number of the program.
 
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use vyre_foundation::launch::plan;
@@ -10,95 +11,81 @@ use vyre_foundation::wire::{from_wire, to_wire};
 use vyre_reference::checked::{Effort, Verdict, check};
 use vyre_reference::{Options, RunError, bulk, run};
 use vyre_smith::coverage::Coverage;
-use vyre_smith::generate::{Generated, Preset, dna, generate};
+use vyre_smith::generate::{Figure, Numbered, Preset, dna, generate};
 use vyre_worker::Case;
 
 const SEED: u64 = 1;
-
-fn programs(usually: u64) -> u64 {
-    std::env::var("VYRE_SMITH_PROGRAMS").ok().and_then(|text| text.parse().ok()).unwrap_or(usually)
-}
-
-/// Calls `each` with every program number, on two threads.
-fn for_each(count: u64, each: impl Fn(u64, Preset, &Generated, &[u8]) + Sync) {
-    let next = AtomicU64::new(0);
-    std::thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
-                loop {
-                    let number = next.fetch_add(1, Ordering::Relaxed);
-                    if number >= count {
-                        return;
-                    }
-                    let preset = Preset::ALL[(number % Preset::ALL.len() as u64) as usize];
-                    let dna = dna(SEED, number);
-                    each(number, preset, &generate(preset, &dna), &dna);
-                }
-            });
-        }
-    });
-}
 
 fn options(case: &Case) -> Options {
     Options { launch: case.launch.clone(), specialization: case.specialization.clone(), fuel: case.fuel, ..Options::default() }
 }
 
-fn say(number: u64, preset: Preset, case: &Case) -> String {
-    format!("program {number} of {}\n{}\n{:?}\n{:?}", preset.name(), case.program, case.launch, case.inputs)
+fn say(numbered: &Numbered, case: &Case) -> String {
+    let Numbered { preset, number, .. } = numbered;
+    let inputs: Vec<&[u8]> = case.inputs.iter().map(|bytes| &bytes[..bytes.len().min(400)]).collect();
+    format!("program {number} of {}, seed {SEED}\n{}\n{:?}\n{inputs:?}", preset.name(), case.program, case.launch)
+}
+
+#[derive(Default)]
+struct Ran {
+    programs: u64,
+    traps: u64,
 }
 
 #[test]
 fn programs_are_valid_end_within_their_fuel_and_give_the_same_bytes_in_bulk() {
-    let (traps, total) = (AtomicU64::new(0), AtomicU64::new(0));
-    for_each(programs(20_000), |number, preset, generated, dna| {
-        let case = generated.case(dna);
+    let figure = Figure::asked(SEED, 20_000).and_undetermined();
+    let totals = figure.count(|numbered, ran: &mut Ran| {
+        let case = numbered.case();
         let plain = run(&case.program, &case.input_slices(), &options(&case));
         match &plain {
             Ok(_) => {}
-            Err(RunError::Trap { .. }) => {
-                traps.fetch_add(1, Ordering::Relaxed);
-            }
-            Err(RunError::Rejected(report)) => panic!("{report}\n{}", say(number, preset, &case)),
-            Err(RunError::OutOfFuel { fuel }) => panic!("{fuel} steps are not enough: {}", say(number, preset, &case)),
+            Err(RunError::Trap { .. }) => ran.traps += 1,
+            Err(RunError::Rejected(report)) => panic!("{report}\n{}", say(numbered, &case)),
+            Err(RunError::OutOfFuel { fuel }) => panic!("{fuel} steps are not enough: {}", say(numbered, &case)),
         }
-        total.fetch_add(1, Ordering::Relaxed);
-        if preset.is_deterministic() {
+        ran.programs += 1;
+        if numbered.preset.is_deterministic() {
             let bulk = bulk::run(&case.program, &case.input_slices(), &options(&case));
-            assert!(bulk == plain, "bulk gives other bytes: {}", say(number, preset, &case));
-            let packed = bulk::run_compacted(&case.program, &case.input_slices(), &options(&case));
-            assert!(packed == plain, "bulk gives other bytes with packed lanes: {}", say(number, preset, &case));
+            assert!(bulk == plain, "bulk gives other bytes: {}", say(numbered, &case));
+            let compacted = bulk::run_compacted(&case.program, &case.input_slices(), &options(&case));
+            assert!(compacted == plain, "bulk gives other bytes with compacted lanes: {}", say(numbered, &case));
         }
     });
-    let (traps, total) = (traps.into_inner(), total.into_inner());
-    assert!(traps * 8 < total, "{traps} of {total} programs trap: too many to learn from");
+    let sum = |of: fn(&Ran) -> u64| totals.iter().map(of).sum::<u64>();
+    assert_eq!(sum(|ran| ran.programs), figure.programs());
+    // A program that traps shows nothing but that.
+    let (traps, programs) = (sum(|ran| ran.traps), figure.programs());
+    assert!(traps * 8 < programs, "{traps} of {programs} programs trap: too many to learn from");
 }
+
+/// By preset: how many programs there were, and how many of them do what the preset is about.
+#[derive(Default)]
+struct Verdicts(BTreeMap<Preset, (u64, u64)>);
 
 #[test]
 fn no_schedule_changes_the_bytes_outside_the_presets_that_are_about_it() {
-    let (racy, ordered, of_racy, of_ordered) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
-    for_each(programs(6_000), |number, preset, generated, dna| {
-        let case = generated.case(dna);
+    let totals = Figure::asked(SEED, 6_000).and_undetermined().count(|numbered, verdicts: &mut Verdicts| {
+        let (preset, case) = (numbered.preset, numbered.case());
         let effort = Effort { executions: 50, ..Effort::default() };
         let report = check(&case.program, &case.input_slices(), &options(&case), &effort)
-            .unwrap_or_else(|error| panic!("{error}: {}", say(number, preset, &case)));
+            .unwrap_or_else(|error| panic!("{error}: {}", say(numbered, &case)));
         if preset.is_deterministic() {
             let drawn = report.report(&case.program).map(|drawn| drawn.to_string()).unwrap_or_default();
-            assert!(report.verdict == Verdict::Deterministic, "{}: {drawn}\n{}", report.verdict, say(number, preset, &case));
+            assert!(report.verdict == Verdict::Deterministic, "{}: {drawn}\n{}", report.verdict, say(numbered, &case));
             return;
         }
-        let counters = if preset == Preset::Racy {
-            (&racy, &of_racy, Verdict::Racy)
-        } else {
-            (&ordered, &of_ordered, Verdict::OrderDependent)
-        };
-        counters.1.fetch_add(1, Ordering::Relaxed);
-        if report.verdict == counters.2 {
-            counters.0.fetch_add(1, Ordering::Relaxed);
-        }
+        let wanted = if preset == Preset::Racy { Verdict::Racy } else { Verdict::OrderDependent };
+        let (found, of) = verdicts.0.entry(preset).or_default();
+        *found += u64::from(report.verdict == wanted);
+        *of += 1;
     });
-    for (found, of, what) in [(racy, of_racy, "racy"), (ordered, of_ordered, "order-dependent")] {
-        let (found, of) = (found.into_inner(), of.into_inner());
-        assert!(found * 5 > of, "only {found} of {of} programs of the preset are {what}");
+    for preset in Preset::undetermined() {
+        let of =
+            |part: fn(&(u64, u64)) -> u64| totals.iter().filter_map(|verdicts| verdicts.0.get(preset)).map(part).sum::<u64>();
+        let (found, of) = (of(|counts| counts.0), of(|counts| counts.1));
+        // About half of them are; a fifth leaves room for chance.
+        assert!(found * 5 > of, "only {found} of {of} programs of {} are", preset.name());
     }
 }
 
@@ -135,27 +122,27 @@ fn any_bytes_give_a_program() {
 
 #[test]
 fn every_cell_of_the_grid_is_reached_within_200_000_programs() {
-    let total = Mutex::new(Coverage::default());
+    let figure = Figure::of(SEED, 200_000);
+    let (next, total) = (AtomicU64::new(0), Mutex::new(Coverage::default()));
     std::thread::scope(|scope| {
-        for thread in 0..2 {
-            let total = &total;
-            scope.spawn(move || {
+        for _ in 0..2 {
+            scope.spawn(|| {
                 let mut own = Coverage::default();
-                for number in (thread..200_000).step_by(2) {
-                    let preset = Preset::ALL[(number / 2 % Preset::ALL.len() as u64) as usize];
-                    let generated = generate(preset, &dna(SEED, number));
-                    own.add(&generated.program);
-                    let values = generated.specialization.iter().map(|(name, value)| (name.as_str(), value));
-                    own.add(&specialize(&generated.program, values).expect("its values fit"));
-                    if number % 1000 < 2 {
-                        let mut total = total.lock().expect("no thread panicked");
-                        total.merge(&own);
-                        if total.reached() == total.cells() {
-                            return;
-                        }
+                loop {
+                    let run = next.fetch_add(1000, Ordering::Relaxed);
+                    for n in run..figure.programs().min(run + 1000) {
+                        let numbered = figure.program(n);
+                        own.add_case(&numbered.case());
+                        let generated = numbered.generated;
+                        let values = generated.specialization.iter().map(|(name, value)| (name.as_str(), value));
+                        own.add(&specialize(&generated.program, values).expect("its values fit"));
+                    }
+                    let mut total = total.lock().expect("no thread panicked");
+                    total.merge(&own);
+                    if total.reached() == total.cells() || run >= figure.programs() {
+                        return;
                     }
                 }
-                total.lock().expect("no thread panicked").merge(&own);
             });
         }
     });
@@ -165,7 +152,8 @@ fn every_cell_of_the_grid_is_reached_within_200_000_programs() {
 
 #[test]
 fn the_wire_form_gives_every_program_back() {
-    for_each(programs(20_000), |number, preset, generated, _| {
+    Figure::asked(SEED, 20_000).and_undetermined().count(|numbered, (): &mut ()| {
+        let Numbered { preset, number, generated, .. } = numbered;
         let again = to_wire(&generated.program).and_then(|bytes| from_wire(&bytes));
         assert!(
             again.as_ref() == Ok(&generated.program),

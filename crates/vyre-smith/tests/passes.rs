@@ -9,39 +9,19 @@ use vyre_foundation::ir::{Expr, Item, Name, Node, NodeId, Program, Walk};
 use vyre_foundation::passes::{PASSES, optimize};
 use vyre_foundation::{specialize, text, wire};
 use vyre_reference::{Options, RunError, run};
-use vyre_smith::generate::{Preset, dna, generate};
+use vyre_smith::generate::{Figure, Numbered};
 use vyre_worker::Case;
 
 const SEED: u64 = 2;
 
-fn programs(usually: u64) -> u64 {
-    std::env::var("VYRE_SMITH_PROGRAMS").ok().and_then(|text| text.parse().ok()).unwrap_or(usually)
-}
-
-/// Calls `each` with every deterministic program, its constants replaced, on two threads.
-fn for_each(count: u64, each: impl Fn(&str, &Case) + Sync) {
-    let next = AtomicU64::new(0);
-    std::thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
-                loop {
-                    let number = next.fetch_add(1, Ordering::Relaxed);
-                    if number >= count {
-                        return;
-                    }
-                    let preset = Preset::ALL[(number % Preset::ALL.len() as u64) as usize];
-                    if !preset.is_deterministic() {
-                        continue;
-                    }
-                    let dna = dna(SEED, number);
-                    let mut case = generate(preset, &dna).case(&dna);
-                    let values = std::mem::take(&mut case.specialization);
-                    let values = values.iter().map(|(name, value)| (name.as_str(), value));
-                    case.program = specialize(&case.program, values).unwrap_or_else(|report| panic!("{report}"));
-                    each(&format!("program {number} of {}", preset.name()), &case);
-                }
-            });
-        }
+/// Calls `each` with every deterministic program of a figure, its constants replaced, on two threads.
+fn for_each(figure: &Figure, each: impl Fn(&str, &Case) + Sync) {
+    figure.count(|numbered: &Numbered, _: &mut ()| {
+        let mut case = numbered.case();
+        let values = std::mem::take(&mut case.specialization);
+        let values = values.iter().map(|(name, value)| (name.as_str(), value));
+        case.program = specialize(&case.program, values).unwrap_or_else(|report| panic!("{report}"));
+        each(&format!("program {} of {}", numbered.number, numbered.preset.name()), &case);
     });
 }
 
@@ -83,7 +63,7 @@ fn same(who: &str, what: &str, case: &Case, expected: &Outcome, after: &Program)
 
 #[test]
 fn a_program_made_into_ssa_and_written_back_gives_the_same_bytes() {
-    for_each(programs(15_000), |who, case| {
+    for_each(&Figure::asked(SEED, 8_000), |who, case| {
         let ssa = case.program.validated().unwrap_or_else(|report| panic!("{report}")).ssa();
         ssa.verify().unwrap_or_else(|broken| panic!("{who}: {broken}\n{}\n{ssa}", case.program));
         same(who, "SSA", case, &outcome(who, case, &case.program), &ssa.to_program(&case.program));
@@ -94,8 +74,9 @@ fn a_program_made_into_ssa_and_written_back_gives_the_same_bytes() {
 fn passes_keep_the_bytes() {
     let changed: Vec<AtomicU64> = PASSES.iter().map(|_| AtomicU64::new(0)).collect();
     let smaller = AtomicU64::new(0);
-    let count = programs(15_000);
-    for_each(count, |who, case| {
+    let figure = Figure::asked(SEED, 8_000);
+    let count = figure.programs();
+    for_each(&figure, |who, case| {
         let expected = outcome(who, case, &case.program);
         for (pass, changed) in PASSES.iter().zip(&changed) {
             let after = pass.apply(&case.program);
@@ -162,8 +143,9 @@ fn with_traps(program: &Program, wanted: &dyn Fn(NodeId) -> bool) -> Program {
 #[test]
 fn what_is_proven_in_bounds_is() {
     let [accesses, proven, elsewhere] = [const { AtomicU64::new(0) }; 3];
-    let count = programs(10_000);
-    for_each(count, |who, case| {
+    let figure = Figure::asked(SEED, 5_000);
+    let count = figure.programs();
+    for_each(&figure, |who, case| {
         for program in [&case.program, &optimize(&case.program)] {
             let expected = outcome(who, case, program);
             let validated = program.validated().unwrap_or_else(|report| panic!("{report}"));

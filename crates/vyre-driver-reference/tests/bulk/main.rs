@@ -72,13 +72,13 @@ fn meaning(program: &Program, inputs: &[&[u8]], config: &DispatchConfig) -> Outc
 
 /// So many generated dispatches whose bytes do not depend on the schedule, of every preset in turn.
 fn generated(seed: u64, count: u64) -> Vec<Case> {
-    let presets: Vec<Preset> = Preset::ALL.iter().copied().filter(|preset| preset.is_deterministic()).collect();
     let case = |number: u64| {
-        let preset = presets[number as usize % presets.len()];
+        let preset = Preset::mixed(number);
         let dna = dna(seed, number);
         let case = generate(preset, &dna).case(&dna);
         let config = DispatchConfig {
             grid_override: case.launch.grid,
+            workgroup_override: case.launch.workgroup_override,
             output_counts: case.launch.output_counts,
             specialization: case.specialization.into_iter().collect(),
             ..DispatchConfig::default()

@@ -51,17 +51,23 @@ pub trait Source: Sync {
 /// Generated programs, each with several inputs.
 #[derive(Clone, Copy, Debug)]
 pub struct Programs {
-    /// What they are about.
-    pub preset: Preset,
+    /// What they are about: one preset, or the default mix if none is named.
+    pub preset: Option<Preset>,
     /// Which ones.
     pub seed: u64,
     /// Inputs for each.
     pub inputs: u32,
 }
 
+impl Programs {
+    fn preset(&self, number: u64) -> Preset {
+        self.preset.unwrap_or_else(|| Preset::mixed(number))
+    }
+}
+
 impl Source for Programs {
     fn cases(&self, number: u64) -> Vec<Case> {
-        let generated = generate(self.preset, &dna(self.seed, number));
+        let generated = generate(self.preset(number), &dna(self.seed, number));
         (1..=u64::from(self.inputs))
             .map(|input| {
                 // Bytes of a seed of their own, so that more inputs leave the first ones as they were.
@@ -74,7 +80,7 @@ impl Source for Programs {
     fn origin(&self, number: u64, input: u32) -> Option<Origin> {
         Some(Origin {
             generator: generate::VERSION,
-            preset: self.preset.name().into(),
+            preset: self.preset(number).name().into(),
             seed: self.seed,
             number,
             input,
@@ -332,7 +338,7 @@ impl Bench {
             match caught(|| source.cases(number)) {
                 Ok(made) => {
                     part.programs += 1;
-                    made.first().into_iter().for_each(|case| part.coverage.add(&case.program));
+                    made.first().into_iter().for_each(|case| part.coverage.add_case(case));
                     places.extend((0..made.len() as u32).map(|input| (number, input)));
                     cases.extend(made);
                 }

@@ -3,11 +3,24 @@
 //! A program that may contain everything contains a little of each and rarely enough of two things that go wrong together. So every
 //! program first draws which types and statements it goes without, and spends its size on the rest.
 
+use super::shape::Extent;
 use crate::dna::Dna;
+use std::sync::LazyLock;
 use vyre_foundation::ir::Scalar;
 
+/// How a preset's programs are used.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Class {
+    /// Part of the default mix: thousands of programs a second.
+    Mixed,
+    /// Too large for the default mix: tens to hundreds of programs a second.
+    Large,
+    /// Its bytes depend on the schedule, so that no two ways to run it can be compared.
+    Undetermined,
+}
+
 macro_rules! presets {
-    ($( $variant:ident $name:literal $doc:literal; )*) => {
+    ($( $class:ident $variant:ident $name:literal $doc:literal; )*) => {
         /// What the programs of a campaign are about.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         pub enum Preset { $( #[doc = $doc] $variant, )* }
@@ -27,24 +40,31 @@ macro_rules! presets {
             pub const fn about(self) -> &'static str {
                 match self { $( Preset::$variant => $doc, )* }
             }
+
+            const fn class(self) -> Class {
+                match self { $( Preset::$variant => Class::$class, )* }
+            }
         }
     };
 }
 
 presets! {
-    Ints "ints" "Integer arithmetic of both widths.";
-    Floats "floats" "Float arithmetic, elementary functions and conversions.";
-    Divergent "divergent" "Branches, loops, breaks and early returns that invocations take differently.";
-    Barriers "barriers" "Workgroup memory handed on across barriers, also in loops.";
-    Atomics "atomics" "Atomics of all kinds, in storage and workgroup memory.";
-    Subgroups "subgroups" "Votes, shuffles, reductions and scans among lanes.";
-    Packed "packed" "Buffers of elements narrower than a word.";
-    Gridsync "gridsync" "Phases of the whole grid.";
-    HostileIndices "hostile-indices" "Indices at and far past the ends of buffers.";
-    Deep "deep" "Long programs, nested far.";
-    Everything "everything" "All of the above, a different part of it in each program.";
-    Racy "racy" "Programs whose invocations get in each other's way; not to be compared.";
-    OrderDependent "order-dependent" "Programs whose atomics see each other's results; not to be compared.";
+    Mixed Ints "ints" "Integer arithmetic of both widths.";
+    Mixed Floats "floats" "Float arithmetic, elementary functions and conversions.";
+    Mixed Divergent "divergent" "Branches, loops, breaks and early returns that invocations take differently.";
+    Mixed Barriers "barriers" "Workgroup memory handed on across barriers, also in loops.";
+    Mixed Atomics "atomics" "Atomics of all kinds, in storage and workgroup memory.";
+    Mixed Subgroups "subgroups" "Votes, shuffles, reductions and scans among lanes.";
+    Mixed Packed "packed" "Buffers of elements narrower than a word.";
+    Mixed Gridsync "gridsync" "Phases of the whole grid.";
+    Mixed HostileIndices "hostile-indices" "Indices at and far past the ends of buffers.";
+    Mixed Deep "deep" "Long programs, nested far.";
+    Mixed Everything "everything" "All of the above, a different part of it in each program.";
+    Large Wide "wide" "Workgroups of up to 1024 invocations and dispatches of thousands, over small bodies.";
+    Large Long "long" "Loops of hundreds of iterations and long chains of values that depend on each other.";
+    Large Crowded "crowded" "Dozens of values alive at once, across barriers and loops, and many buffers.";
+    Undetermined Racy "racy" "Programs whose invocations get in each other's way; not to be compared.";
+    Undetermined OrderDependent "order-dependent" "Programs whose atomics see each other's results; not to be compared.";
 }
 
 impl Preset {
@@ -56,8 +76,40 @@ impl Preset {
 
     /// Whether its programs give the same bytes under every schedule.
     #[must_use]
-    pub const fn is_deterministic(self) -> bool {
-        !matches!(self, Preset::Racy | Preset::OrderDependent)
+    pub fn is_deterministic(self) -> bool {
+        self.class() != Class::Undetermined
+    }
+
+    /// The default mix: the n-th program of a mix has the n-th of these presets, around the end. All are deterministic and small.
+    #[must_use]
+    pub fn mix() -> &'static [Preset] {
+        static MIX: LazyLock<Vec<Preset>> = LazyLock::new(|| Preset::of_class(Class::Mixed));
+        &MIX
+    }
+
+    /// The preset of the program with this number in a run of the default mix.
+    #[must_use]
+    pub fn mixed(number: u64) -> Preset {
+        let mix = Preset::mix();
+        mix[(number % mix.len() as u64) as usize]
+    }
+
+    /// The presets that are too large for the mix; deterministic as well.
+    #[must_use]
+    pub fn large() -> &'static [Preset] {
+        static LARGE: LazyLock<Vec<Preset>> = LazyLock::new(|| Preset::of_class(Class::Large));
+        &LARGE
+    }
+
+    /// The presets whose bytes depend on the schedule.
+    #[must_use]
+    pub fn undetermined() -> &'static [Preset] {
+        static UNDETERMINED: LazyLock<Vec<Preset>> = LazyLock::new(|| Preset::of_class(Class::Undetermined));
+        &UNDETERMINED
+    }
+
+    fn of_class(class: Class) -> Vec<Preset> {
+        Preset::ALL.iter().copied().filter(|preset| preset.class() == class).collect()
     }
 }
 
@@ -89,6 +141,16 @@ pub(super) struct Weights {
     pub trap: u32,
     pub scope: u32,
     pub exchange: u32,
+    /// Bounds checks written out.
+    pub guard: u32,
+    /// Loops that move an index along.
+    pub march: u32,
+    /// Several ways out at once, each for other invocations.
+    pub exits: u32,
+    /// Values that each depend on the one before.
+    pub chain: u32,
+    /// The same load before and after others have written.
+    pub reload: u32,
 }
 
 #[derive(Clone, Copy)]
@@ -106,6 +168,19 @@ pub(super) struct Config {
     pub dimensions: bool,
     pub constants: bool,
     pub workgroup_memory: bool,
+    /// Whether a launch may override the workgroup size: nothing in the program tells how invocations are grouped.
+    pub overridable: bool,
+    pub extent: Extent,
+    /// Iterations of one loop, at most.
+    pub trips: u32,
+    /// Iterations that all the loops around a statement may take together.
+    pub iterations: u64,
+    /// The longest chain of values.
+    pub chain: u32,
+    /// Values that are made at the start and shown at the end.
+    pub crowd: u32,
+    /// Buffers beside the output, at least and at most.
+    pub buffers: [u32; 2],
     pub discipline: Discipline,
     /// Bits of ops that are left out.
     pub without: u64,
@@ -140,6 +215,11 @@ impl Config {
                 trap: 1,
                 scope: 3,
                 exchange: 6,
+                guard: 4,
+                march: 3,
+                exits: 4,
+                chain: 2,
+                reload: 2,
             },
             statements: 14,
             depth: 3,
@@ -150,6 +230,13 @@ impl Config {
             dimensions: true,
             constants: true,
             workgroup_memory: true,
+            overridable: false,
+            extent: Extent::Usual,
+            trips: 6,
+            iterations: 200,
+            chain: 8,
+            crowd: 0,
+            buffers: [1, 4],
             discipline: Discipline::Kept,
             without: 0,
         };
@@ -160,11 +247,11 @@ impl Config {
             Preset::Floats => {
                 config.scalars |= bit(Scalar::F32);
                 config.scalars &= !(bit(Scalar::U64) | bit(Scalar::I64));
-                *w = Weights { atomic: 0, subgroup: 0, barrier: 0, grid_sync: 0, exchange: 0, ..*w };
+                *w = Weights { atomic: 0, subgroup: 0, barrier: 0, grid_sync: 0, exchange: 0, reload: 0, ..*w };
             }
-            Preset::Divergent => *w = Weights { branch: 20, repeat: 14, leave: 14, return_: 5, ..*w },
+            Preset::Divergent => *w = Weights { branch: 20, repeat: 16, leave: 14, return_: 5, exits: 14, ..*w },
             Preset::Barriers => {
-                *w = Weights { barrier: 12, repeat: 12, exchange: 24, ..*w };
+                *w = Weights { barrier: 12, repeat: 12, exchange: 24, reload: 8, ..*w };
                 config.workgroup_memory = true;
             }
             Preset::Atomics => *w = Weights { atomic: 24, barrier: 8, exchange: 12, ..*w },
@@ -177,6 +264,22 @@ impl Config {
                 *w = Weights { branch: 18, repeat: 14, ..*w };
             }
             Preset::Everything => {}
+            Preset::Wide => {
+                config.extent = Extent::Many;
+                (config.statements, config.depth, config.expr_depth) = (10, 2, 2);
+                (config.trips, config.iterations) = (4, 8);
+            }
+            Preset::Long => {
+                config.extent = Extent::Few;
+                (config.statements, config.expr_depth, config.chain) = (8, 2, 120);
+                (config.trips, config.iterations) = (800, 1500);
+                *w = Weights { repeat: 30, chain: 12, march: 8, assign: 16, scope: 0, ..*w };
+            }
+            Preset::Crowded => {
+                (config.crowd, config.buffers, config.expr_depth) = (40 + dna.below(41), [7, 14], 2);
+                *w = Weights { barrier: 14, exchange: 20, assign: 16, ..*w };
+                config.workgroup_memory = true;
+            }
             Preset::Racy => {
                 config.discipline = Discipline::Broken;
                 *w = Weights { store: 24, barrier: 6, ..*w };
@@ -186,13 +289,21 @@ impl Config {
                 *w = Weights { atomic: 30, ..*w };
             }
         }
+        if config.buffers[1] < 8 && dna.chance(3) {
+            config.buffers = [7, 10];
+        }
+        if config.discipline == Discipline::Kept && dna.chance(5) {
+            config.overridable = true;
+            config.workgroup_memory = false;
+            *w = Weights { subgroup: 0, barrier: 0, grid_sync: 0, exchange: 0, reload: 0, ..*w };
+        }
         config
     }
 
     /// Leaves parts out, each by a choice of its own.
     fn swarm(&mut self, dna: &mut Dna<'_>) {
-        let drawn = dna.bits();
-        let leaves_out = |n: u32, of_eight: u64| drawn >> (3 * n) & 7 < of_eight;
+        let drawn = u128::from(dna.bits()) << 64 | u128::from(dna.bits());
+        let leaves_out = |n: u32, of_eight: u128| drawn >> (3 * n) & 7 < of_eight;
         for (n, scalar) in [Scalar::I32, Scalar::U64, Scalar::I64, Scalar::F32, Scalar::F64].into_iter().enumerate() {
             if leaves_out(n as u32, 3) {
                 self.scalars &= !bit(scalar);
@@ -200,6 +311,11 @@ impl Config {
         }
         let w = &mut self.weights;
         let optional = [
+            (&mut w.guard, 3),
+            (&mut w.march, 3),
+            (&mut w.exits, 4),
+            (&mut w.chain, 4),
+            (&mut w.reload, 4),
             (&mut w.atomic, 4),
             (&mut w.subgroup, 4),
             (&mut w.branch, 2),
@@ -216,12 +332,12 @@ impl Config {
                 *weight = 0;
             }
         }
-        self.vectors = !leaves_out(15, 4);
-        self.dimensions = !leaves_out(16, 5);
-        self.constants = !leaves_out(17, 4);
-        self.workgroup_memory = !leaves_out(18, 3);
-        self.packed = if leaves_out(19, 4) { 0 } else { self.packed };
-        self.hostile = if leaves_out(20, 4) { 2 } else { self.hostile };
+        self.vectors = !leaves_out(20, 4);
+        self.dimensions = !leaves_out(21, 5);
+        self.constants = !leaves_out(22, 4);
+        self.workgroup_memory = !leaves_out(23, 3);
+        self.packed = if leaves_out(24, 4) { 0 } else { self.packed };
+        self.hostile = if leaves_out(25, 4) { 2 } else { self.hostile };
         self.without = dna.bits() & dna.bits();
         self.statements = match dna.below(8) {
             0..=2 => 5,

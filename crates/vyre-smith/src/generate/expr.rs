@@ -6,12 +6,12 @@
 use super::Generator;
 use crate::values;
 use std::sync::OnceLock;
-use vyre_foundation::ir::{Access, BinaryOp, Builtin, Expr, Scalar, TernaryOp, UnaryOp, ValueType};
+use vyre_foundation::ir::{Access, Axis, BinaryOp, Builtin, Expr, Scalar, TernaryOp, UnaryOp, ValueType};
 use vyre_spec::{OpInfo, Operand};
 
 /// A way to make a scalar out of others.
 #[derive(Clone, Copy)]
-enum Production {
+pub(super) enum Production {
     Unary(UnaryOp, Scalar),
     Binary(BinaryOp, Scalar),
     Ternary(TernaryOp, Scalar),
@@ -20,7 +20,7 @@ enum Production {
 }
 
 /// Every way to make a `scalar`.
-fn productions(scalar: Scalar) -> &'static [Production] {
+pub(super) fn productions(scalar: Scalar) -> &'static [Production] {
     static TABLE: OnceLock<[Vec<Production>; 7]> = OnceLock::new();
     let table = TABLE.get_or_init(|| {
         Scalar::ALL.map(|result| {
@@ -117,13 +117,13 @@ impl Generator<'_> {
     }
 
     /// Whether this program has the type and the op.
-    fn allows(&self, over: Scalar, info: &OpInfo) -> bool {
+    pub(super) fn allows(&self, over: Scalar, info: &OpInfo) -> bool {
         self.config.has(over) && self.config.without >> (info.tag & 63) & 1 == 0
     }
 
     /// Keeps some expressions to be made again, so that programs have common parts.
     fn remember(&mut self, ty: Scalar, uniform: bool, expr: &Expr) {
-        if self.reusable.len() < 6 && self.dna.chance(6) && !self.reads_written_memory(expr) {
+        if self.reusable.len() < 8 && self.dna.chance(14) && !self.reads_written_memory(expr) {
             self.reusable.push((ty, uniform, expr.clone()));
         }
     }
@@ -138,7 +138,7 @@ impl Generator<'_> {
     }
 
     /// A scalar without an op on top: a variable mostly.
-    fn leaf(&mut self, ty: Scalar, depth: u32, uniform: bool) -> Expr {
+    pub(super) fn leaf(&mut self, ty: Scalar, depth: u32, uniform: bool) -> Expr {
         let kind = self.dna.below(16);
         match kind {
             0..=2 => Expr::Lit(values::literal(&mut self.dna, ty)),
@@ -149,8 +149,13 @@ impl Generator<'_> {
             }
             6..=8 => self.load(ty.into(), depth, uniform).unwrap_or_else(|| self.variable_or_literal(ty, depth, uniform)),
             9 => {
-                let found = self.reusable.iter().find(|(known, same, _)| *known == ty && (*same || !uniform));
-                match found {
+                let fits = |(known, same, _): &&(Scalar, bool, Expr)| *known == ty && (*same || !uniform);
+                let count = self.reusable.iter().filter(fits).count() as u32;
+                if count == 0 {
+                    return self.variable_or_literal(ty, depth, uniform);
+                }
+                let n = self.dna.below(count) as usize;
+                match self.reusable.iter().filter(fits).nth(n) {
                     Some((_, _, expr)) => expr.clone(),
                     None => self.variable_or_literal(ty, depth, uniform),
                 }
@@ -197,16 +202,16 @@ impl Generator<'_> {
     fn id(&mut self, uniform: bool) -> Expr {
         let builtin = Builtin::ALL[self.dna.below(Builtin::ALL.len() as u32) as usize];
         let fits = match builtin {
-            Builtin::SubgroupLane | Builtin::SubgroupSize => self.subgroup.is_some(),
-            Builtin::Invocation(_)
-            | Builtin::Local(_)
-            | Builtin::Workgroup(_)
-            | Builtin::InvocationCount(_)
-            | Builtin::WorkgroupCount(_)
-            | Builtin::LocalCount(_) => true,
-        } && (builtin.is_uniform() || !uniform);
+            Builtin::SubgroupLane => self.subgroup.is_some() && !uniform,
+            Builtin::SubgroupSize => self.subgroup.is_some(),
+            Builtin::Invocation(_) => !uniform,
+            Builtin::InvocationCount(_) => true,
+            Builtin::Local(_) => !uniform && !self.config.overridable,
+            Builtin::Workgroup(_) | Builtin::WorkgroupCount(_) | Builtin::LocalCount(_) => !self.config.overridable,
+        };
         match (fits, uniform) {
             (true, _) => Expr::builtin(builtin),
+            (false, true) if self.config.overridable => Expr::builtin(Builtin::InvocationCount(Axis::X)),
             (false, true) => Expr::wid_x(),
             (false, false) => Expr::gid_x(),
         }

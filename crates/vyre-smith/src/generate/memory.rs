@@ -14,7 +14,7 @@
 //!
 //! Roles follow control flow. Arms that a workgroup takes as a whole start from the same roles, and where they meet, a buffer whose
 //! roles differ is out of bounds until the next barrier. Everything else accumulates: arms that invocations take differently, and the
-//! rounds of a loop without a barrier, are in one epoch.
+//! iterations of a loop without a barrier, are in one epoch.
 
 use super::Generator;
 use vyre_foundation::ir::{Access, AtomicOp, Builtin, DataType, Expr, Literal, Name, Scalar, ValueType};
@@ -161,9 +161,14 @@ impl Generator<'_> {
         }
     }
 
+    /// Invocations that share a slice: those of a workgroup. Where nothing may tell how invocations are grouped, each has its own.
+    fn sharers(&self) -> u32 {
+        if self.config.overridable { 1 } else { self.shape.group() }
+    }
+
     /// Elements of the slice that one workgroup owns.
     fn slice(&self, b: usize) -> u32 {
-        self.buffers[b].per * self.shape.group()
+        self.buffers[b].per * self.sharers()
     }
 
     fn order(&mut self, b: usize) -> Order {
@@ -187,12 +192,28 @@ impl Generator<'_> {
 
     /// The invocation's number in its workgroup.
     fn local(&self) -> Expr {
-        if self.shape.flat() { Expr::lid_x() } else { Expr::var(&self.names.local) }
+        match (self.config.overridable, self.shape.flat()) {
+            (true, _) => Expr::u32(0),
+            (false, true) => Expr::lid_x(),
+            (false, false) => Expr::var(&self.names.local),
+        }
     }
 
-    /// The workgroup's number.
+    /// The number of the slice: the workgroup's, or the invocation's where each has its own.
     fn group(&self) -> Expr {
-        if self.shape.flat() { Expr::wid_x() } else { Expr::var(&self.names.group) }
+        match (self.config.overridable, self.shape.flat()) {
+            (true, true) => Expr::gid_x(),
+            (false, true) => Expr::wid_x(),
+            (_, false) => Expr::var(&self.names.group),
+        }
+    }
+
+    /// A number that differs among the invocations of a workgroup.
+    pub fn lane_number(&mut self) -> Expr {
+        match self.config.overridable || self.dna.chance(50) {
+            true => Expr::gid_x(),
+            false => self.local(),
+        }
     }
 
     /// An element of the invocation's own.
@@ -212,7 +233,7 @@ impl Generator<'_> {
             Order::Together => together(part, local),
             Order::Apart => match part {
                 None => local,
-                Some(part) => Expr::add(Expr::mul(part, Expr::u32(self.shape.group())), local),
+                Some(part) => Expr::add(Expr::mul(part, Expr::u32(self.sharers())), local),
             },
             Order::Reversed => Expr::sub(Expr::u32(slice - 1), together(part, local)),
             Order::Rotated(by) => Expr::rem(Expr::add(together(part, local), Expr::u32(by)), Expr::u32(slice)),
@@ -220,6 +241,53 @@ impl Generator<'_> {
             Order::Scaled(factor) => Expr::rem(Expr::mul(together(part, local), Expr::u32(factor)), Expr::u32(slice)),
         };
         if storage { self.in_slice(b, within) } else { within }
+    }
+
+    /// The first of the invocation's own elements, the distance to the next, and how many there are, if the buffer may be written
+    /// and they lie in a row.
+    pub fn own_row(&mut self, b: usize) -> Option<(Expr, u32, u32)> {
+        let per = self.buffers[b].per;
+        let storage = self.buffers[b].access != Access::Workgroup;
+        if storage && self.buffers[b].grid == GridRole::Fresh {
+            self.buffers[b].grid = GridRole::Sliced;
+        }
+        if storage && self.buffers[b].grid != GridRole::Sliced {
+            return None;
+        }
+        if self.roles[b] == GroupRole::Fresh {
+            self.roles[b] = GroupRole::Private(self.dna.pick(&[Order::Together, Order::Apart]));
+        }
+        let (within, stride) = match self.roles[b] {
+            GroupRole::Private(Order::Together) => (Expr::mul(self.local(), Expr::u32(per)), 1),
+            GroupRole::Private(Order::Apart) => (self.local(), self.sharers()),
+            GroupRole::Private(Order::Reversed | Order::Rotated(_) | Order::Flipped(_) | Order::Scaled(_))
+            | GroupRole::Fresh
+            | GroupRole::Shared
+            | GroupRole::Gathering(_)
+            | GroupRole::Flooding(_)
+            | GroupRole::Mixed => return None,
+        };
+        Some((if storage { self.in_slice(b, within) } else { within }, stride, per))
+    }
+
+    /// Lets everybody in the workgroup read a buffer that nobody has touched yet in this epoch of the workgroup, if it is one that
+    /// workgroups have slices of: an element of the slice, by a number that no memory has a part in.
+    pub fn share_slice(&mut self, b: usize) -> Option<Expr> {
+        let storage = self.buffers[b].access != Access::Workgroup;
+        if storage && self.buffers[b].grid == GridRole::Fresh {
+            self.buffers[b].grid = GridRole::Sliced;
+        }
+        if self.roles[b] != GroupRole::Fresh || storage && self.buffers[b].grid != GridRole::Sliced {
+            return None;
+        }
+        self.roles[b] = GroupRole::Shared;
+        let slice = self.slice(b);
+        let number = match self.dna.below(3) {
+            0 => Expr::u32(self.dna.below(slice)),
+            1 => Expr::rem(Expr::add(self.local(), Expr::u32(1 + self.dna.below(3))), Expr::u32(slice)),
+            _ => Expr::sub(Expr::u32(slice - 1), self.local()),
+        };
+        Some(if storage { self.in_slice(b, number) } else { number })
     }
 
     /// The element of the workgroup's slice with this number.

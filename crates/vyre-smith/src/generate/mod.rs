@@ -9,17 +9,20 @@
 
 mod config;
 mod expr;
+mod figure;
 mod memory;
+mod pattern;
 mod shape;
 mod stmt;
 
 pub use crate::dna::dna;
 pub use config::Preset;
+pub use figure::{Figure, Numbered, asked};
 
-use crate::dna::Dna;
+use crate::dna::{Dna, stretched};
 use config::{Config, Discipline};
 use memory::{Buffer, Class, GridRole, GroupRole, MAX_PER};
-use shape::Shape;
+use shape::{Extent, Shape};
 use std::collections::BTreeMap;
 use vyre_foundation::ir::{
     Access, Body, BufferDecl, ConstDecl, DataType, Element, Expr, FloatMode, Name, Node, Parts, Program, Scalar, Size, SpecValue,
@@ -27,13 +30,19 @@ use vyre_foundation::ir::{
 };
 use vyre_foundation::launch::LaunchConfig;
 use vyre_spec::Storage;
+use vyre_spec::limits::MAX_WORKGROUP_BYTES;
 use vyre_worker::Case;
 
 /// Changes whenever the same bytes give another program.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
-/// The longest input that [`crate::inputs`] makes, in elements, beyond the count that a buffer declares.
-pub(crate) const MAX_LENGTH: u32 = 300;
+/// The longest buffer without a declared count, in elements, in a dispatch of so many invocations.
+fn max_length(invocations: u32) -> u32 {
+    (2 * invocations).max(300)
+}
+
+/// Bytes of choices that a program of a large preset is made of.
+const LARGE_DNA: usize = 4096;
 
 /// A program with a launch that fits it.
 #[derive(Clone, Debug)]
@@ -46,6 +55,8 @@ pub struct Generated {
     pub specialization: BTreeMap<String, SpecValue>,
     /// Steps that a dispatch takes at most, whatever the inputs hold.
     pub fuel: u64,
+    /// Invocations that it was made for; a launch without a grid may have others.
+    pub invocations: u32,
 }
 
 impl Generated {
@@ -65,10 +76,16 @@ impl Generated {
 /// The program that these bytes say.
 #[must_use]
 pub fn generate(preset: Preset, dna: &[u8]) -> Generated {
-    let mut dna = Dna::new(dna);
+    let more;
+    let mut dna = if Preset::large().contains(&preset) {
+        more = stretched(dna, LARGE_DNA);
+        Dna::new(&more)
+    } else {
+        Dna::new(dna)
+    };
     let config = Config::of(preset, &mut dna);
     let subgroup = config.weights.subgroup > 0 && dna.chance(80);
-    let (shape, subgroup) = Shape::draw(&mut dna, config.dimensions, subgroup);
+    let (shape, subgroup) = Shape::draw(&mut dna, config.extent, config.dimensions, subgroup);
     let generator = Generator {
         dna,
         config,
@@ -83,8 +100,9 @@ pub fn generate(preset: Preset, dna: &[u8]) -> Generated {
         next_name: 0,
         loops: Vec::new(),
         budget: 0,
-        rounds: 1,
+        iterations: 1,
         steps: 2,
+        workgroup_bytes: MAX_WORKGROUP_BYTES,
     };
     generator.program()
 }
@@ -100,13 +118,14 @@ struct Variable {
 
 /// A loop around the statement that is being made.
 struct LoopFrame {
-    /// Whether its body is reached by the whole workgroup at once, every round.
+    counter: Name,
+    /// Whether its body is reached by the whole workgroup at once, every iteration.
     uniform: bool,
-    /// Whether each round begins with a barrier, so that it may be left and cut short.
+    /// Whether each iteration begins with a barrier, so that it may be left and cut short.
     begins_with_barrier: bool,
-    /// Whether a barrier separates its rounds.
+    /// Whether a barrier separates its iterations.
     synchronises: bool,
-    /// The roles wherever the loop is left or a round cut short.
+    /// The roles wherever the loop is left or an iteration cut short.
     left_with: Vec<Vec<GroupRole>>,
 }
 
@@ -154,9 +173,11 @@ struct Generator<'a> {
     /// Statements left to make.
     budget: u32,
     /// How often the current statement runs at most.
-    rounds: u64,
+    iterations: u64,
     /// Steps of one invocation so far, at most.
     steps: u64,
+    /// Workgroup memory that is left to declare.
+    workgroup_bytes: u64,
 }
 
 impl Generator<'_> {
@@ -179,9 +200,11 @@ impl Generator<'_> {
         let specialization = self.specialization(&consts);
         let launch = self.launch(&decls);
         // A launch without a grid covers the longest buffer that is written.
-        let most = u64::from(self.shape.invocations()).max(u64::from(MAX_LENGTH + self.shape.group()));
+        let invocations = self.shape.invocations();
+        let most = u64::from(max_length(invocations) + self.shape.group());
         let parts = Parts { buffers: decls, consts, workgroup, floats, subgroup: self.subgroup, body: Body::from(body) };
-        Generated { program: Program::from_parts(parts), launch, specialization, fuel: most * (2 * self.steps + 8) }
+        let fuel = most * (2 * self.steps + 8);
+        Generated { program: Program::from_parts(parts), launch, specialization, fuel, invocations }
     }
 
     fn constants(&mut self) -> Vec<ConstDecl> {
@@ -234,11 +257,12 @@ impl Generator<'_> {
 
     fn declare_buffers(&mut self, consts: &mut Vec<ConstDecl>) -> Vec<BufferDecl> {
         let mut decls = Vec::new();
-        let count = 1 + self.dna.below(4).max(u32::from(self.config.weights.exchange > 10));
+        let [least, most] = self.config.buffers;
+        let count = (least + self.dna.below(1 + most - least)).max(1 + u32::from(self.config.weights.exchange > 10));
         // Bindings have gaps, and their order is not that of the declarations.
         let stride = 1 + self.dna.below(3);
         let mut binding = self.dna.below(3);
-        let sink = if self.dna.chance(70) { DataType::U32 } else { self.element(false) };
+        let sink = if self.config.crowd > 0 || self.dna.chance(70) { DataType::U32 } else { self.element(false) };
         for n in 0..=count {
             let is_sink = n == 0;
             let name = if is_sink { Name::from("out") } else { Name::from(format!("b{n}")) };
@@ -283,12 +307,14 @@ impl Generator<'_> {
                     1 => slice + 1,
                     _ => slice,
                 };
-                decl.count = Some(Size::Lit(count.min(400)));
+                decl.count = Some(Size::Lit(self.workgroup_count(count, value)));
             } else {
                 decl.binding = Some(binding);
                 binding += stride;
                 if is_sink && self.dna.chance(70) {
-                    decl.count = Some(Size::Lit((self.shape.invocations() * per).min(MAX_LENGTH)));
+                    // Without a grid this says how many workgroups there are, of which the last may be partly out of range.
+                    let missing = if self.dna.chance(30) { self.dna.below(self.shape.group()) } else { 0 };
+                    decl.count = Some(Size::Lit(self.shape.invocations() - missing));
                 } else if access == Access::Output || self.dna.chance(15) {
                     decl.count = self.storage_count(access, per, consts);
                 }
@@ -299,6 +325,19 @@ impl Generator<'_> {
             decls.push(decl);
         }
         decls
+    }
+
+    /// As many elements of workgroup memory as are wanted, or as there is room for. A type constant makes elements no wider than values.
+    fn workgroup_count(&mut self, wanted: u32, value: ValueType) -> u32 {
+        let bytes = match value {
+            ValueType::Scalar(scalar) => u64::from(scalar.bytes()),
+            ValueType::Vector(part, count) => u64::from(part.bytes()) * u64::from(count),
+        };
+        // At least one element of each buffer that may come.
+        let room = self.workgroup_bytes - 16 * u64::from(self.config.buffers[1] + 1);
+        let count = u64::from(wanted).min(room / bytes).max(1);
+        self.workgroup_bytes -= (count * bytes).next_multiple_of(16);
+        count as u32
     }
 
     /// How many elements a storage buffer declares, if it does.
@@ -312,7 +351,7 @@ impl Generator<'_> {
 
     /// A length for a buffer of which each invocation owns so many elements: mostly all of them, or around an edge.
     fn length(&mut self, per: u32) -> u32 {
-        length(&mut self.dna, self.shape.invocations() * per, self.shape.group())
+        length(&mut self.dna, self.shape.invocations(), per, self.shape.group())
     }
 
     fn element(&mut self, read_only: bool) -> DataType {
@@ -356,8 +395,16 @@ impl Generator<'_> {
     fn launch(&mut self, decls: &[BufferDecl]) -> LaunchConfig {
         let mut launch = LaunchConfig::default();
         let one_dimension = self.shape.flat();
-        if !one_dimension || self.dna.chance(85) {
+        let given = match self.config.extent {
+            Extent::Few => 100,
+            Extent::Usual => 85,
+            Extent::Many => 50,
+        };
+        if !one_dimension || self.dna.chance(given) {
             launch.grid = Some(self.shape.grid);
+            if self.config.overridable {
+                launch.workgroup_override = Some(self.shape.regrouped(&mut self.dna));
+            }
         }
         let inferred = decls.iter().any(|decl| decl.access.is_input() && decl.count.is_none()) && self.dna.chance(20);
         for decl in decls {
@@ -379,9 +426,11 @@ fn constant_of(scalar: Scalar, bits: u64) -> SpecValue {
     }
 }
 
-/// A length around `all`, or around the size of a workgroup, or next to nothing.
-pub(crate) fn length(dna: &mut Dna<'_>, all: u32, group: u32) -> u32 {
-    let length = match dna.below(16) {
+/// A length for a buffer of which each of so many invocations owns `per` elements: around all of them, or around the size of a
+/// workgroup, or next to nothing.
+pub(crate) fn length(dna: &mut Dna<'_>, invocations: u32, per: u32, group: u32) -> u32 {
+    let all = invocations * per;
+    let length = match dna.below(17) {
         0..=7 => all,
         8 => all + 1,
         9 => all - 1,
@@ -390,9 +439,11 @@ pub(crate) fn length(dna: &mut Dna<'_>, all: u32, group: u32) -> u32 {
         12 => 1,
         13 => 0,
         14 => 2 * dna.below(8) + 1,
+        // Into the last workgroup.
+        15 => invocations - dna.below(group),
         _ => dna.below(2 * all + 1),
     };
-    length.min(MAX_LENGTH)
+    length.min(max_length(invocations))
 }
 
 /// Whether a type constant that says `old` may be given `new`.

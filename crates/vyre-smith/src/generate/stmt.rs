@@ -8,19 +8,16 @@ use vyre_spec::{Operand, ResultRule};
 
 /// What the place of a statement allows.
 #[derive(Clone, Copy)]
-struct Context {
+pub(super) struct Context {
     /// How deep bodies may still nest.
-    depth: u32,
+    pub depth: u32,
     /// Whether the whole workgroup gets here together.
-    uniform: bool,
+    pub uniform: bool,
     /// Whether only blocks and regions are around.
-    top: bool,
+    pub top: bool,
     /// Whether a barrier may stand here: control is uniform, and every loop around expects one.
-    barriers: bool,
+    pub barriers: bool,
 }
-
-/// Rounds that all the loops around a statement may take together.
-const MAX_ROUNDS: u64 = 200;
 
 #[derive(Clone, Copy)]
 enum Kind {
@@ -38,9 +35,14 @@ enum Kind {
     Trap,
     Scope,
     Exchange,
+    Guard,
+    March,
+    Exits,
+    Chain,
+    Reload,
 }
 
-const KINDS: [Kind; 14] = [
+const KINDS: [Kind; 19] = [
     Kind::Let,
     Kind::Assign,
     Kind::Store,
@@ -55,6 +57,11 @@ const KINDS: [Kind; 14] = [
     Kind::Trap,
     Kind::Scope,
     Kind::Exchange,
+    Kind::Guard,
+    Kind::March,
+    Kind::Exits,
+    Kind::Chain,
+    Kind::Reload,
 ];
 
 impl Generator<'_> {
@@ -65,9 +72,18 @@ impl Generator<'_> {
             let axes = |id: fn(Axis) -> Builtin| Axis::ALL.map(|axis| Expr::builtin(id(axis)));
             let linear =
                 |[x, y, z]: [Expr; 3], [nx, ny, _]: [Expr; 3]| Expr::add(Expr::mul(Expr::add(Expr::mul(z, ny), y), nx), x);
-            let local = linear(axes(Builtin::Local), axes(Builtin::LocalCount));
-            let group = linear(axes(Builtin::Workgroup), axes(Builtin::WorkgroupCount));
-            for (name, value, uniform) in [(self.names.local.clone(), local, false), (self.names.group.clone(), group, true)] {
+            let ids = match self.config.overridable {
+                true => {
+                    let own = linear(axes(Builtin::Invocation), axes(Builtin::InvocationCount));
+                    vec![(self.names.group.clone(), own, false)]
+                }
+                false => {
+                    let local = linear(axes(Builtin::Local), axes(Builtin::LocalCount));
+                    let group = linear(axes(Builtin::Workgroup), axes(Builtin::WorkgroupCount));
+                    vec![(self.names.local.clone(), local, false), (self.names.group.clone(), group, true)]
+                }
+            };
+            for (name, value, uniform) in ids {
                 nodes.push(Node::let_bind(&name, value));
                 self.variables.push(Variable { name, ty: Scalar::U32.into(), uniform, assignable: false });
                 self.steps += 1;
@@ -82,16 +98,17 @@ impl Generator<'_> {
                 self.steps += 1;
             }
         }
+        self.crowd(&mut nodes);
         let context = Context { depth: self.config.depth, uniform: true, top: true, barriers: true };
         while self.budget > 0 && !self.dna.is_empty() {
             self.statement(context, &mut nodes);
         }
-        self.show(4, &mut nodes);
+        self.show(if self.config.crowd > 0 { usize::MAX } else { 4 }, &mut nodes);
         nodes
     }
 
     /// A body of its own scope.
-    fn body(&mut self, context: Context) -> Vec<Node> {
+    pub(super) fn body(&mut self, context: Context) -> Vec<Node> {
         let (visible, reusable) = (self.variables.len(), self.reusable.len());
         let mut nodes = Vec::new();
         loop {
@@ -103,25 +120,27 @@ impl Generator<'_> {
         if self.dna.chance(25) {
             self.show(1, &mut nodes);
         }
-        self.steps += self.rounds;
+        self.steps += self.iterations;
         self.end_scope(visible, reusable);
         nodes
     }
 
-    fn end_scope(&mut self, visible: usize, reusable: usize) {
+    pub(super) fn end_scope(&mut self, visible: usize, reusable: usize) {
         self.ended.extend(self.variables.drain(visible..).map(|var| var.name));
         self.reusable.truncate(reusable);
     }
 
-    fn fresh_name(&mut self) -> Name {
+    pub(super) fn fresh_name(&mut self) -> Name {
         if !self.ended.is_empty() && self.dna.chance(15) {
             let name = self.dna.pick(&self.ended);
             if self.variables.iter().all(|var| var.name != name) {
                 return name;
             }
         }
-        if self.dna.chance(1) {
-            return format!("odd name {}", self.next_name()).into();
+        if self.dna.chance(2) {
+            // A name that has to be quoted, or that a pass might make.
+            let stem = if self.dna.chance(50) { "odd name " } else { "cse" };
+            return format!("{stem}{}", self.next_name()).into();
         }
         let n = self.next_name();
         self.names.variable(n)
@@ -132,7 +151,7 @@ impl Generator<'_> {
         self.next_name - 1
     }
 
-    fn declare(&mut self, ty: ValueType, uniform: bool) -> Name {
+    pub(super) fn declare(&mut self, ty: ValueType, uniform: bool) -> Name {
         let name = self.fresh_name();
         self.variables.push(Variable { name: name.clone(), ty, uniform, assignable: true });
         name
@@ -140,13 +159,14 @@ impl Generator<'_> {
 
     fn statement(&mut self, context: Context, nodes: &mut Vec<Node>) {
         self.budget = self.budget.saturating_sub(1);
-        self.steps += self.rounds;
+        self.steps += self.iterations;
         let w = self.config.weights;
         let if_ = |allowed: bool, weight: u32| if allowed { weight } else { 0 };
         let nests = context.depth > 0 && self.budget > 0;
         let leaves = self.loops.last().is_some_and(|frame| {
             if frame.synchronises { frame.begins_with_barrier && context.uniform } else { !frame.uniform || context.uniform }
         });
+        let ways_out = self.leaves_apart() || w.return_ > 0;
         let weights = [
             w.let_,
             w.assign,
@@ -162,6 +182,11 @@ impl Generator<'_> {
             w.trap,
             if_(nests, w.scope),
             if_(context.barriers, w.exchange),
+            w.guard,
+            w.march,
+            if_(ways_out, if self.leaves_apart() { w.exits } else { w.exits / 4 }),
+            w.chain,
+            if_(context.barriers, w.reload),
         ];
         match KINDS[self.dna.weighted(&weights)] {
             Kind::Let => self.let_(context, nodes),
@@ -174,6 +199,11 @@ impl Generator<'_> {
             Kind::Barrier => nodes.push(self.barrier()),
             Kind::GridSync => nodes.push(self.grid_sync()),
             Kind::Exchange => self.exchange(context, nodes),
+            Kind::Guard => self.guard(context, nodes),
+            Kind::March => self.march(nodes),
+            Kind::Exits => self.exits(nodes),
+            Kind::Chain => self.chain(nodes),
+            Kind::Reload => self.reload(nodes),
             Kind::Leave => self.leave(context, nodes),
             Kind::Return => self.retire(Node::Return, nodes),
             Kind::Trap => {
@@ -188,7 +218,12 @@ impl Generator<'_> {
         }
     }
 
-    fn let_(&mut self, context: Context, nodes: &mut Vec<Node>) {
+    pub(super) fn let_(&mut self, context: Context, nodes: &mut Vec<Node>) {
+        if self.dna.chance(3) {
+            let (ty, value) = self.mixed();
+            let name = self.declare(ty.into(), false);
+            return nodes.push(Node::let_bind(name, value));
+        }
         let ty = self.any_type();
         let uniform = context.uniform && self.dna.chance(35);
         let value = self.value(ty, self.config.expr_depth, uniform);
@@ -196,7 +231,7 @@ impl Generator<'_> {
         nodes.push(Node::let_bind(name, value));
     }
 
-    fn assign(&mut self, context: Context, nodes: &mut Vec<Node>) {
+    pub(super) fn assign(&mut self, context: Context, nodes: &mut Vec<Node>) {
         // A variable that counts as uniform stays so: it is changed under uniform control only, to uniform values.
         let fits = |var: &&Variable| var.assignable && (!var.uniform || context.uniform);
         let count = self.variables.iter().filter(fits).count();
@@ -205,11 +240,20 @@ impl Generator<'_> {
         }
         let n = self.dna.below(count as u32) as usize;
         let Some(var) = self.variables.iter().filter(fits).nth(n).cloned() else { return };
-        let value = self.value(var.ty, self.config.expr_depth, var.uniform);
+        let value = match var.ty {
+            ValueType::Vector(_, count) if self.dna.chance(40) => self.exchanged(&var.name, count),
+            ValueType::Vector(..) | ValueType::Scalar(_) => self.value(var.ty, self.config.expr_depth, var.uniform),
+        };
         nodes.push(Node::assign(var.name, value));
     }
 
-    fn store(&mut self, nodes: &mut Vec<Node>) {
+    /// The vector that a variable holds, made of its components in some order.
+    fn exchanged(&mut self, name: &Name, count: u8) -> Expr {
+        let components = (0..count).map(|_| Expr::extract(Expr::var(name), self.dna.below(u32::from(count)) as u8));
+        Expr::vector(components.collect::<Vec<_>>())
+    }
+
+    pub(super) fn store(&mut self, nodes: &mut Vec<Node>) {
         let count = self.buffers.len();
         let start = self.dna.below(count as u32) as usize;
         for b in (0..count).map(|n| (start + n) % count) {
@@ -221,7 +265,7 @@ impl Generator<'_> {
     }
 
     /// A store to this buffer, if the rules of memory allow one.
-    fn store_to(&mut self, b: usize, nodes: &mut Vec<Node>) -> bool {
+    pub(super) fn store_to(&mut self, b: usize, nodes: &mut Vec<Node>) -> bool {
         let Some(target) = self.store_target(b, 1) else { return false };
         let ty = self.buffers[b].value;
         let value = match target.value {
@@ -302,7 +346,7 @@ impl Generator<'_> {
         }
     }
 
-    fn barrier(&mut self) -> Node {
+    pub(super) fn barrier(&mut self) -> Node {
         self.new_group_epoch();
         let orderings = [MemoryOrdering::SeqCst, MemoryOrdering::Acquire, MemoryOrdering::Release, MemoryOrdering::AcqRel];
         let ordering = if self.dna.chance(80) { MemoryOrdering::SeqCst } else { self.dna.pick(&orderings) };
@@ -325,7 +369,7 @@ impl Generator<'_> {
         let storage = self.buffers[b].access != Access::Workgroup;
         let whole_grid = storage && context.top && self.config.weights.grid_sync > 0 && self.dna.chance(50);
         let wait = |generator: &mut Self, nodes: &mut Vec<Node>| {
-            generator.steps += generator.rounds;
+            generator.steps += generator.iterations;
             nodes.push(if whole_grid { generator.grid_sync() } else { generator.barrier() });
         };
         if self.dna.chance(50) {
@@ -346,11 +390,11 @@ impl Generator<'_> {
         let Some(index) = self.load_target(b, 2) else { return };
         let load = Expr::load(&self.buffers[b].name, index);
         let name = self.declare(self.buffers[b].value, false);
-        self.steps += 2 * self.rounds;
+        self.steps += 2 * self.iterations;
         nodes.push(Node::let_bind(name, load));
     }
 
-    /// Leaves the innermost loop or cuts its round short.
+    /// Leaves the innermost loop or cuts its iteration short.
     fn leave(&mut self, context: Context, nodes: &mut Vec<Node>) {
         let Some(frame) = self.loops.last() else { return };
         let uniform = frame.uniform;
@@ -363,7 +407,7 @@ impl Generator<'_> {
         }
         if self.dna.chance(80) {
             let cond = self.expr(Scalar::Bool, 2, uniform && context.uniform);
-            self.steps += self.rounds;
+            self.steps += self.iterations;
             nodes.push(Node::if_then(cond, vec![node]));
         } else {
             nodes.push(node);
@@ -379,7 +423,7 @@ impl Generator<'_> {
                 1 => Expr::gt(left, Expr::u32(self.shape.group() / 2)),
                 _ => self.expr(Scalar::Bool, 2, false),
             };
-            self.steps += self.rounds * 2;
+            self.steps += self.iterations * 2;
             nodes.push(Node::if_then(cond, vec![node]));
         } else {
             nodes.push(node);
@@ -388,56 +432,98 @@ impl Generator<'_> {
 
     fn branch(&mut self, context: Context, nodes: &mut Vec<Node>) {
         let uniform = context.uniform && self.dna.chance(40);
-        let cond = self.expr(Scalar::Bool, 2, uniform);
+        let cond = if !uniform && self.dna.chance(40) { self.split() } else { self.expr(Scalar::Bool, 2, uniform) };
+        let changed = self.dna.chance(12).then(|| self.declare(Scalar::Bool.into(), uniform));
+        let cond = match &changed {
+            Some(name) => {
+                nodes.push(Node::let_bind(name, cond));
+                self.steps += self.iterations;
+                Expr::var(name)
+            }
+            None => cond,
+        };
         let inner = Context { depth: context.depth - 1, uniform, top: false, barriers: context.barriers && uniform };
-        // Where no barrier separates two rounds of a loop around, one round may take one arm and the next the other: the roles of
-        // both arms then meet in one epoch, as they do when invocations take different arms.
+        // Where no barrier separates two iterations of a loop around, one iteration may take one arm and the next the other: the
+        // roles of both arms then meet in one epoch, as they do when invocations take different arms.
         let apart = uniform && self.loops.iter().all(|frame| frame.synchronises);
         let before = apart.then(|| self.roles.clone());
-        let then = self.body(inner);
+        let mut then = self.body(inner);
         let after_then = before.map(|before| std::mem::replace(&mut self.roles, before));
-        let otherwise = if self.dna.chance(40) { self.body(inner) } else { Vec::new() };
+        let mut otherwise = if self.dna.chance(40) { self.body(inner) } else { Vec::new() };
         if let Some(after_then) = after_then {
             Self::join(&mut self.roles, &after_then);
+        }
+        if let Some(name) = changed {
+            let not = || Expr::not(Expr::var(&name));
+            self.change(&name, not(), uniform, &mut then);
+            if !otherwise.is_empty() && self.dna.chance(50) {
+                self.change(&name, not(), uniform, &mut otherwise);
+            }
         }
         nodes.push(Node::if_then_else(cond, then, otherwise));
     }
 
     fn repeat(&mut self, context: Context, nodes: &mut Vec<Node>) {
-        let uniform = context.uniform && self.dna.chance(60);
-        let most = (MAX_ROUNDS / self.rounds.max(1)).min(6) as u32;
+        let mut uniform = context.uniform && self.dna.chance(60);
+        let most = (self.config.iterations / self.iterations.max(1)).min(u64::from(self.config.trips)) as u32;
         if most == 0 {
             return self.store(nodes);
         }
-        let (from, to, rounds) = self.bounds(most, uniform);
         let synchronises = uniform && context.barriers && self.config.weights.barrier > 0 && self.dna.chance(60);
         let begins_with_barrier = synchronises && self.dna.chance(60);
         // A loop that any invocation may leave at any time is not uniform inside.
         let uniform_body = uniform && (synchronises || self.dna.chance(70));
+        let changes = self.dna.chance(20);
+        // What the body changes is as uniform as the body.
+        uniform &= uniform_body || !changes;
+        let ((from, to, iterations), changed) = if changes {
+            let (bounds, name) = self.variable_bounds(most, uniform, nodes);
+            (bounds, Some(name))
+        } else {
+            (self.bounds(most, uniform), None)
+        };
         let before = self.roles.clone();
 
         let (visible, reusable) = (self.variables.len(), self.reusable.len());
         let var = self.fresh_name();
         self.variables.push(Variable { name: var.clone(), ty: Scalar::U32.into(), uniform, assignable: false });
-        self.loops.push(LoopFrame { uniform: uniform_body, begins_with_barrier, synchronises, left_with: Vec::new() });
-        let outer = self.rounds;
-        self.rounds *= u64::from(rounds.max(1));
+        let counter = var.clone();
+        self.loops.push(LoopFrame { counter, uniform: uniform_body, begins_with_barrier, synchronises, left_with: Vec::new() });
+        let outer = self.iterations;
+        self.iterations *= u64::from(iterations.max(1));
         let mut body = Vec::new();
         if begins_with_barrier {
             body.push(self.barrier());
-            self.steps += self.rounds;
+            self.steps += self.iterations;
         }
+        let carried = if self.dna.chance(20) { self.carry(uniform_body, &mut body) } else { None };
         let inner = Context { depth: context.depth - 1, uniform: uniform_body, top: false, barriers: synchronises };
+        let exits = self.config.weights.exits > 0 && self.leaves_apart();
+        if exits && self.dna.chance(15) {
+            self.exits(&mut body);
+        }
         body.extend(self.body(inner));
+        if exits && self.dna.chance(15) {
+            self.exits(&mut body);
+        }
+        if let Some(name) = changed {
+            let value = self.moved(&name);
+            self.change(&name, value, uniform, &mut body);
+        }
+        if let Some(var) = carried {
+            let value = self.value(var.ty, self.config.expr_depth, var.uniform);
+            body.push(Node::assign(var.name, value));
+            self.steps += self.iterations;
+        }
         if synchronises && !begins_with_barrier {
             body.push(self.barrier());
-            self.steps += self.rounds;
+            self.steps += self.iterations;
         }
-        self.rounds = outer;
+        self.iterations = outer;
         let frame = self.loops.pop();
         self.end_scope(visible, reusable);
         if synchronises {
-            // After no round, after the last, or from where it was left.
+            // After no iteration, after the last, or from where it was left.
             Self::join(&mut self.roles, &before);
             for roles in frame.into_iter().flat_map(|frame| frame.left_with) {
                 Self::join(&mut self.roles, &roles);
@@ -446,12 +532,12 @@ impl Generator<'_> {
         nodes.push(Node::loop_for(var, from, to, body));
     }
 
-    /// Bounds of a loop, and how many rounds it takes at most.
+    /// Bounds of a loop, and how many iterations it takes at most.
     fn bounds(&mut self, most: u32, uniform: bool) -> (Expr, Expr, u32) {
-        match self.dna.below(8) {
+        match self.dna.below(12) {
             0..=2 => {
-                let (from, rounds) = (self.dna.below(4), self.dna.below(most + 1));
-                (Expr::u32(from), Expr::u32(from + rounds), rounds)
+                let (from, iterations) = (self.dna.below(4), self.dna.below(most + 1));
+                (Expr::u32(from), Expr::u32(from + iterations), iterations)
             }
             3 => {
                 let to = Expr::min(self.expr(Scalar::U32, 1, uniform), Expr::u32(most));
@@ -463,7 +549,25 @@ impl Generator<'_> {
                 (from, Expr::u32(most), most)
             }
             6 => (Expr::u32(u32::MAX - self.dna.below(most)), Expr::u32(u32::MAX), most),
-            // No round at all.
+            7 => {
+                let back = Expr::rem(self.expr(Scalar::U32, 1, uniform), Expr::u32(most + 1));
+                (Expr::sub(Expr::u32(u32::MAX), back), Expr::u32(u32::MAX), most)
+            }
+            8 | 9 => {
+                let b = self.dna.below(self.buffers.len() as u32) as usize;
+                let length = Expr::buf_len(&self.buffers[b].name);
+                // The longest is known where buffers are short.
+                let longest = super::max_length(self.shape.invocations());
+                match most >= longest {
+                    true => (Expr::u32(self.dna.below(2)), length, longest),
+                    false => (Expr::u32(0), Expr::min(length, Expr::u32(most)), most),
+                }
+            }
+            10 => {
+                let least = most - most / 2;
+                (Expr::u32(0), Expr::u32(least + self.dna.below(most / 2 + 1)), most)
+            }
+            // No iteration at all.
             _ => (Expr::u32(self.dna.below(1000) + 1), Expr::u32(self.dna.below(2)), 1),
         }
     }
@@ -471,31 +575,34 @@ impl Generator<'_> {
     /// Stores that show the latest variables in the output, so that a wrong value is a wrong byte. A word that is shown in keeps
     /// what was shown before, mixed with the new.
     fn show(&mut self, most: usize, nodes: &mut Vec<Node>) {
-        let Some(b) = self.buffers.iter().position(|buffer| buffer.sink) else { return };
         for n in (self.variables.len().saturating_sub(most)..self.variables.len()).rev() {
-            let Some(target) = self.store_target(b, 1) else { return };
-            let var = self.variables[n].clone();
-            let (shown, from) = match var.ty {
-                ValueType::Scalar(scalar) => (Expr::var(&var.name), scalar),
-                ValueType::Vector(scalar, count) => {
-                    (Expr::extract(Expr::var(&var.name), self.dna.below(u32::from(count)) as u8), scalar)
-                }
-            };
-            let value = match self.buffers[b].value {
-                ValueType::Scalar(Scalar::U32) => {
-                    let before = Expr::load(&self.buffers[b].name, target.index.clone());
-                    Expr::bitxor(Expr::mul(before, Expr::u32(0x0100_0193)), convert(shown, from, Scalar::U32))
-                }
-                ValueType::Scalar(to) => convert(shown, from, to),
-                ValueType::Vector(to, count) => {
-                    let mut parts = vec![convert(shown, from, to)];
-                    parts.resize_with(usize::from(count), || Expr::Lit(Literal::from_bits(to, 1)));
-                    Expr::vector(parts)
-                }
-            };
-            self.steps += self.rounds;
-            nodes.push(Node::store(&self.buffers[b].name, target.index, value));
+            self.show_variable(&self.variables[n].clone(), nodes);
         }
+    }
+
+    pub(super) fn show_variable(&mut self, var: &Variable, nodes: &mut Vec<Node>) {
+        let Some(b) = self.buffers.iter().position(|buffer| buffer.sink) else { return };
+        let Some(target) = self.store_target(b, 1) else { return };
+        let (shown, from) = match var.ty {
+            ValueType::Scalar(scalar) => (Expr::var(&var.name), scalar),
+            ValueType::Vector(scalar, count) => {
+                (Expr::extract(Expr::var(&var.name), self.dna.below(u32::from(count)) as u8), scalar)
+            }
+        };
+        let value = match self.buffers[b].value {
+            ValueType::Scalar(Scalar::U32) => {
+                let before = Expr::load(&self.buffers[b].name, target.index.clone());
+                Expr::bitxor(Expr::mul(before, Expr::u32(0x0100_0193)), convert(shown, from, Scalar::U32))
+            }
+            ValueType::Scalar(to) => convert(shown, from, to),
+            ValueType::Vector(to, count) => {
+                let mut parts = vec![convert(shown, from, to)];
+                parts.resize_with(usize::from(count), || Expr::Lit(Literal::from_bits(to, 1)));
+                Expr::vector(parts)
+            }
+        };
+        self.steps += self.iterations;
+        nodes.push(Node::store(&self.buffers[b].name, target.index, value));
     }
 }
 

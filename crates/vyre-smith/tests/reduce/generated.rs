@@ -29,13 +29,11 @@ fn shows(case: &Case, fault: Fault) -> bool {
 /// The largest of the first few generated cases in which each fault shows.
 fn failing(programs: u64, few: usize) -> BTreeMap<Fault, Case> {
     let mut found: BTreeMap<Fault, Vec<Case>> = BTreeMap::new();
-    let presets: Vec<Preset> =
-        Preset::ALL.iter().copied().filter(|preset| !matches!(preset, Preset::Racy | Preset::OrderDependent)).collect();
     for number in 0..programs {
         let open: Vec<Fault> =
             Fault::ALL.iter().copied().filter(|fault| found.get(fault).is_none_or(|cases| cases.len() < few)).collect();
         let bytes = dna(3, number);
-        let case = generate(presets[number as usize % presets.len()], &bytes).case(&bytes);
+        let case = generate(Preset::mixed(number), &bytes).case(&bytes);
         for fault in open {
             if shows(&case, fault) {
                 found.entry(fault).or_default().push(case.clone());
@@ -73,4 +71,23 @@ fn faults_that_generated_programs_show_are_reduced_to_a_few_nodes() {
     let (nodes, words) = (sorted(|reduced| reduced.size.nodes), sorted(|reduced| reduced.size.input_words));
     assert!(nodes[nodes.len() / 2] <= 10 && nodes[nodes.len() * 19 / 20] <= 25, "{nodes:?}");
     assert!(words[words.len() / 2] <= 4, "{words:?}");
+}
+
+#[test]
+fn programs_of_the_large_presets_are_reduced_as_well() {
+    for preset in Preset::large() {
+        // A fault that shows in nearly every program.
+        let fault = Fault::SubSwapped;
+        let case = (0..200).find_map(|number| {
+            let bytes = dna(4, number);
+            let case = generate(*preset, &bytes).case(&bytes);
+            shows(&case, fault).then_some(case)
+        });
+        let case = case.unwrap_or_else(|| panic!("{} does not show in {}", fault.name(), preset.name()));
+        let config = Config { race_free: true, ..Config::default() };
+        let reduced = reduce(case, &config, &mut |case| shows(case, fault).into(), &mut |_| {}).expect("it shows");
+        println!("{}: {} -> {}; {} attempts", preset.name(), reduced.from, reduced.size, reduced.attempts);
+        assert!(shows(&reduced.case, fault) && reduced.stable && reduced.end == End::Minimal, "{}", preset.name());
+        assert!(reduced.size.nodes <= 12, "{}: {} nodes\n{}", preset.name(), reduced.size.nodes, reduced.case.program);
+    }
 }

@@ -338,7 +338,7 @@ fn races_are_refused_when_asked() {
 
 #[test]
 fn candidates_that_would_run_forever_are_not_offered() {
-    // Without the remainder the loop takes four billion rounds.
+    // Without the remainder the loop takes four billion iterations.
     let program = parsed(
         "program p {; workgroup 1; buffer a: read u32 @0; buffer out: output u32[1] @1
            let n = a[0] % 5
@@ -347,7 +347,7 @@ fn candidates_that_would_run_forever_are_not_offered() {
     let case = Case::new(program, vec![words([u32::MAX])]);
     let mut looped = |case: &Case| {
         assert!(!matches!(plain(case), Err(RunError::OutOfFuel { .. })), "out of fuel:\n{}", case.program);
-        // The rounds are told by the input, which stays as it is.
+        // The iterations are told by the input, which stays as it is.
         let told = has(&case.program, |item| matches!(item, Item::Expr(Expr::Load { buffer, .. }) if *buffer != "out"));
         let looped = has(&case.program, |item| matches!(item, Item::Node(Node::Loop { .. })));
         (looped && told && case.inputs[0] == words([u32::MAX])).into()

@@ -1,9 +1,13 @@
 //! Which parts of the language a set of programs has reached: a grid of things × types × contexts, and the holes in it.
 //!
 //! The grid comes from the op tables, so a new op is a hole until a program has it. What a program reaches is read off its resolved
-//! kernel, whoever made the program.
+//! kernel, whoever made the program. Beside it are patterns (`pattern.rs`): what only goes wrong together, and values and shapes.
 
-use std::collections::HashMap;
+mod pattern;
+
+pub use pattern::{Exit, Pattern};
+
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write;
 use std::sync::OnceLock;
 use vyre_foundation::analysis::{Scope, Uniformity};
@@ -14,6 +18,7 @@ use vyre_foundation::ir::{
 use vyre_foundation::kernel::{Body, ExprId, ExprKind, Kernel, Stmt, StmtId, StmtKind};
 use vyre_foundation::memory_model::MemoryOrdering;
 use vyre_spec::{OpInfo, Storage};
+use vyre_worker::Case;
 
 /// What is around a statement, and with it around its expressions.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -22,11 +27,11 @@ enum Context {
     Straight,
     /// The whole workgroup gets here together, or not at all.
     UniformBranch,
-    /// The whole workgroup gets here together, round after round.
+    /// The whole workgroup gets here together, iteration after iteration.
     UniformLoop,
     /// Some invocations get here.
     DivergentBranch,
-    /// Some invocations get here, round after round.
+    /// Some invocations get here, iteration after iteration.
     DivergentLoop,
 }
 
@@ -134,6 +139,8 @@ enum Cell {
     Mode(Thing, FloatMode),
     /// Something that a program says about itself.
     Attribute(String),
+    /// A pattern in it or in its launch.
+    Pattern(Pattern),
 }
 
 impl Cell {
@@ -142,6 +149,7 @@ impl Cell {
             Cell::In(thing, context) => format!("{}, {}", thing.spelled(), context.name()),
             Cell::Mode(thing, mode) => format!("{}, floats {mode}", thing.spelled()),
             Cell::Attribute(text) => text.clone(),
+            Cell::Pattern(pattern) => pattern.to_string(),
         }
     }
 }
@@ -243,6 +251,7 @@ fn grid() -> &'static Grid {
             cells.extend(float_things.iter().map(|thing| Cell::Mode(thing.clone(), mode)));
         }
         cells.extend(all_attributes().into_iter().map(Cell::Attribute));
+        cells.extend(Pattern::all().into_iter().map(Cell::Pattern));
         let index = cells.iter().enumerate().map(|(n, cell)| (cell.clone(), n)).collect();
         Grid { cells, index }
     })
@@ -266,6 +275,15 @@ fn all_attributes() -> Vec<String> {
     all.extend([1, 2, 3].map(|dimensions| format!("workgroup of {dimensions} dimensions")));
     all.extend(Access::ALL.map(|access| format!("buffer {access}")));
     all
+}
+
+/// The patterns of a case, in its program and in its launch; none if the program is not valid.
+#[must_use]
+pub fn patterns(case: &Case) -> BTreeSet<Pattern> {
+    let Ok(validated) = case.program.validated() else { return BTreeSet::new() };
+    let mut patterns = pattern::of_program(&case.program, validated);
+    patterns.extend(pattern::of_launch(case));
+    patterns
 }
 
 /// What has been reached so far.
@@ -325,6 +343,12 @@ impl Coverage {
             })
             .collect();
         Reader { kernel, uniformity: validated.uniformity(), spelled, coverage: self }.body(kernel.body(), Context::Straight);
+    }
+
+    /// Adds what a case has: its program, and how it is launched.
+    pub fn add_case(&mut self, case: &Case) {
+        self.add(&case.program);
+        patterns(case).into_iter().for_each(|pattern| self.mark(&Cell::Pattern(pattern)));
     }
 
     fn mark(&mut self, cell: &Cell) {
