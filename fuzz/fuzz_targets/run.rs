@@ -3,8 +3,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use vyre::analysis::determinism::Proof;
 use vyre::ir::Element;
-use vyre::launch::LaunchConfig;
+use vyre::launch::{LaunchConfig, plan};
 use vyre::reference::{Options, Schedule, bulk, run};
 
 fuzz_target!(|data: &[u8]| {
@@ -13,7 +14,6 @@ fuzz_target!(|data: &[u8]| {
     let Ok(text) = std::str::from_utf8(text) else { return };
     let grid = bytes.len() as u8;
     let Ok(program) = vyre::text::parse("fuzz.vyre", text) else { return };
-    let Ok(validated) = program.validated() else { return };
     let mut inputs: Vec<&[u8]> = Vec::new();
     for i in &program.interface().inputs {
         let decl = &program.buffers()[*i];
@@ -36,12 +36,16 @@ fuzz_target!(|data: &[u8]| {
         ..Options::default()
     };
     let forward = run(&program, &inputs, &options);
-    let grid = options.launch.grid.expect("set above");
-    if forward.is_ok() && validated.determinism().holds_for(grid) {
+    let sizes: Vec<u64> = inputs.iter().map(|bytes| bytes.len() as u64).collect();
+    let Ok(launch) = plan(&program, &sizes, &options.launch) else { return };
+    if forward.is_ok() && program.proof_for(&launch, &inputs) == Ok(Proof::Holds) {
         options.schedule = Schedule::Reverse;
         assert!(run(&program, &inputs, &options) == forward, "the order shows\n{program}");
         options.fuel = u64::MAX;
         assert!(bulk::run(&program, &inputs, &options) == forward, "the bulk evaluator differs\n{program}");
-        assert!(bulk::run_compacted(&program, &inputs, &options) == forward, "the bulk evaluator differs, lanes compacted\n{program}");
+        assert!(
+            bulk::run_compacted(&program, &inputs, &options) == forward,
+            "the bulk evaluator differs, lanes compacted\n{program}"
+        );
     }
 });
