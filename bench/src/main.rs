@@ -6,6 +6,7 @@
 mod driver;
 mod fuzz;
 mod kernels;
+mod middle;
 
 use kernels::{Workload, workloads};
 use std::hint::black_box;
@@ -54,11 +55,12 @@ fn main() {
         return fuzz::worker();
     }
     // `vyre-bench NAME …` measures these alone.
-    let parts: [(&str, fn()); 6] = [
+    let parts: [(&str, fn()); 7] = [
         ("bulk", evaluators),
         ("checked", checked_against_plain),
         ("xor", xor_against_native),
         ("programs", programs),
+        ("middle", middle::figures),
         ("driver", driver::figures),
         ("fuzz", fuzz::figures),
     ];

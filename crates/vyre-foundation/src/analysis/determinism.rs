@@ -289,8 +289,9 @@ struct Site {
 /// Accesses to one buffer that are compared with each other at most; beyond, it is too much work for an answer.
 const MAX_SITES: usize = 48;
 
-/// The answer for a form.
-pub(crate) fn of_ssa(ssa: &Ssa, uniformity: &Uniformity) -> Determinism {
+/// The answer for a form, of which is known what is uniform.
+#[must_use]
+pub fn of_form(ssa: &Ssa, uniformity: &Uniformity) -> Determinism {
     let mut proof = Prover::new(ssa, uniformity);
     let sites = proof.sites();
     let mut conditions: Vec<Condition> = Vec::new();

@@ -15,6 +15,7 @@
 //! - [`Affine`]: indices as sums of products.
 //! - [`Epochs`]: which accesses may happen between the same two barriers.
 //! - [`determinism`]: whether the bytes are the same under every schedule.
+//! - [`Liveness`]: how long values are needed, and how many at once.
 //! - [`Loops`]: how often loops run, and how they are left.
 //! - [`Floats`]: whether a float can be NaN, infinite, subnormal or −0.
 //! - [`Outputs`]: which outputs a launch writes completely.
@@ -24,6 +25,7 @@ mod bounds;
 pub mod determinism;
 mod epochs;
 mod floats;
+pub(crate) mod liveness;
 mod loops;
 mod numbers;
 mod outputs;
@@ -34,6 +36,7 @@ pub use affine::{Affine, Forms, Product, Stride};
 pub use bounds::Bounds;
 pub use epochs::{Beginning, Epochs};
 pub use floats::{Floats, Kinds};
+pub use liveness::Liveness;
 pub use loops::{Loops, Trips};
 pub use numbers::Numbers;
 pub use outputs::Outputs;

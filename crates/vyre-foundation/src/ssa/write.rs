@@ -10,15 +10,16 @@
 //! - Assignments at one place happen together: their order is chosen so that none overwrites what another still reads, with a
 //!   variable in between where they go in a circle.
 //!
-//! To know what is used how long, every instruction has a position, in the order in which they are written. What is used in a loop
-//! and defined before it is used until the loop ends.
+//! What is used how long is asked of `analysis/liveness.rs`, for values as they are written: one that is written into its user is
+//! evaluated there.
 //!
 //! Names are those of the kernel's variables as far as they are hints, made unique in the whole program.
 
 use super::{Def, InstId, InstKind, Leaf, Op, RegionId, Ssa, Terminator, Value};
+use crate::analysis::liveness::{Positions, User, last_uses};
 use crate::analysis::{Scope, Uniformity};
 use crate::ir::{Body, Expr, Item, Literal, Name, Node, Parts, Program, Walk};
-use crate::kernel::{BufferId, Effect};
+use crate::kernel::BufferId;
 use crate::memory_model::MemoryOrdering;
 use std::collections::{HashMap, HashSet};
 use vyre_spec::limits::MAX_NESTING;
@@ -47,74 +48,6 @@ impl Ssa {
             subgroup: parts.subgroup,
             body: Body::from(body),
         })
-    }
-}
-
-/// What uses a value that is used once.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum User {
-    Nobody,
-    Inst(InstId),
-    End(RegionId),
-    Several,
-}
-
-/// When things happen.
-struct Positions {
-    /// By instruction: where it begins, where what is below it ends, and the region it stands in.
-    insts: Vec<(u32, u32, RegionId)>,
-    /// By region: where it ends.
-    ends: Vec<u32>,
-    /// By position: how many instructions before it may change memory or wait for somebody.
-    effects: Vec<u32>,
-    /// By value: where it is defined.
-    defined: Vec<u32>,
-    users: Vec<User>,
-}
-
-impl Positions {
-    fn of(ssa: &Ssa) -> Positions {
-        let mut positions = Positions {
-            insts: vec![(0, 0, ssa.root); ssa.insts.len()],
-            ends: vec![0; ssa.regions.len()],
-            effects: vec![0],
-            defined: vec![0; ssa.values.len()],
-            users: vec![User::Nobody; ssa.values.len()],
-        };
-        positions.region(ssa, ssa.root);
-        positions
-    }
-
-    fn next(&mut self, effect: bool) -> u32 {
-        let before = self.effects[self.effects.len() - 1];
-        self.effects.push(before + u32::from(effect));
-        self.effects.len() as u32 - 2
-    }
-
-    fn used(&mut self, value: Value, by: User) {
-        let user = &mut self.users[value.index()];
-        *user = if *user == User::Nobody { by } else { User::Several };
-    }
-
-    fn region(&mut self, ssa: &Ssa, id: RegionId) {
-        for inst_id in &ssa.region(id).insts {
-            let inst = ssa.inst(*inst_id);
-            let begins = self.next(!matches!(inst.kind.effect(), Effect::None));
-            inst.kind.for_each_operand(&mut |operand| self.used(operand, User::Inst(*inst_id)));
-            if let InstKind::Loop { body, .. } = inst.kind {
-                ssa.region(body).args.iter().for_each(|arg| self.defined[arg.index()] = begins);
-            }
-            for inner in inst.kind.regions() {
-                self.region(ssa, inner);
-            }
-            let ends = if inst.kind.regions().next().is_some() { self.next(false) } else { begins };
-            self.insts[inst_id.index()] = (begins, ends, id);
-            inst.results.iter().for_each(|result| self.defined[result.index()] = ends);
-        }
-        self.ends[id.index()] = self.next(false);
-        for value in ssa.region(id).end.values() {
-            self.used(*value, User::End(id));
-        }
     }
 }
 
@@ -538,63 +471,6 @@ fn in_order(ssa: &Ssa, region: RegionId, nesting: u32, order: &mut Vec<(InstId, 
         order.push((*id, nesting));
         for inner in ssa.inst(*id).kind.regions() {
             in_order(ssa, inner, nesting + 1, order);
-        }
-    }
-}
-
-/// By value: the position of its last use.
-fn last_uses(ssa: &Ssa, positions: &Positions, inline: &[bool]) -> Vec<u32> {
-    let mut uses = Uses { ssa, positions, inline, last: vec![0; ssa.values.len()], loops: Vec::new() };
-    uses.region(ssa.root);
-    uses.last
-}
-
-struct Uses<'a> {
-    ssa: &'a Ssa,
-    positions: &'a Positions,
-    inline: &'a [bool],
-    last: Vec<u32>,
-    /// The loops around: where each begins and ends.
-    loops: Vec<(u32, u32)>,
-}
-
-impl Uses<'_> {
-    /// Notes that a value is used at a position, together with what is written into its expression.
-    fn used(&mut self, value: Value, at: u32) {
-        if self.inline[value.index()] {
-            let Def::Result(inst, _) = self.ssa.value(value).def else { return };
-            // Depth is bounded where values are written into each other.
-            self.ssa.inst(inst).kind.for_each_operand(&mut |operand| self.used(operand, at));
-            return;
-        }
-        let defined = self.positions.defined[value.index()];
-        let until = self.loops.iter().find(|(begins, _)| *begins > defined).map_or(at, |(_, ends)| *ends);
-        let last = &mut self.last[value.index()];
-        *last = (*last).max(until);
-    }
-
-    fn region(&mut self, id: RegionId) {
-        for inst_id in &self.ssa.region(id).insts {
-            let inst = self.ssa.inst(*inst_id);
-            let (begins, ends, _) = self.positions.insts[inst_id.index()];
-            let written_elsewhere = inst.results.first().is_some_and(|result| self.inline[result.index()]);
-            if !written_elsewhere {
-                inst.kind.for_each_operand(&mut |operand| self.used(operand, begins));
-            }
-            let is_loop = matches!(inst.kind, InstKind::Loop { .. });
-            if is_loop {
-                self.loops.push((begins, ends));
-            }
-            for inner in inst.kind.regions() {
-                self.region(inner);
-            }
-            if is_loop {
-                self.loops.pop();
-            }
-        }
-        let at = self.positions.ends[id.index()];
-        for value in self.ssa.region(id).end.values() {
-            self.used(*value, at);
         }
     }
 }

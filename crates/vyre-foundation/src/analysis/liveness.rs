@@ -1,0 +1,233 @@
+//! How long values are needed: where each is used last, which are held across a barrier, and how many are held at once.
+//!
+//! Every instruction has a position, in the order of the form; an `if` or loop has one where it begins and one where it ends. A value
+//! is held from its definition to its last use. What is used in a loop and defined before it is used until the loop ends, since the
+//! next iteration needs it too. Leaves are not held: they are the same everywhere and can be had again.
+
+use crate::kernel::Effect;
+use crate::ssa::{Def, InstId, InstKind, RegionId, Ssa, Value};
+use vyre_spec::ValueType;
+
+/// What uses a value that is used once.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum User {
+    Nobody,
+    Inst(InstId),
+    End(RegionId),
+    Several,
+}
+
+/// When things happen.
+pub(crate) struct Positions {
+    /// By instruction: where it begins, where what is below it ends, and the region it stands in.
+    pub insts: Vec<(u32, u32, RegionId)>,
+    /// By region: where it ends.
+    pub ends: Vec<u32>,
+    /// By position: how many instructions before it may change memory or wait for somebody.
+    pub effects: Vec<u32>,
+    /// By value: where it is defined.
+    pub defined: Vec<u32>,
+    pub users: Vec<User>,
+}
+
+impl Positions {
+    pub fn of(ssa: &Ssa) -> Positions {
+        let mut positions = Positions {
+            insts: vec![(0, 0, ssa.root); ssa.insts.len()],
+            ends: vec![0; ssa.regions.len()],
+            effects: vec![0],
+            defined: vec![0; ssa.values.len()],
+            users: vec![User::Nobody; ssa.values.len()],
+        };
+        positions.region(ssa, ssa.root);
+        positions
+    }
+
+    fn next(&mut self, effect: bool) -> u32 {
+        let before = self.effects[self.effects.len() - 1];
+        self.effects.push(before + u32::from(effect));
+        self.effects.len() as u32 - 2
+    }
+
+    fn used(&mut self, value: Value, by: User) {
+        let user = &mut self.users[value.index()];
+        *user = if *user == User::Nobody { by } else { User::Several };
+    }
+
+    fn region(&mut self, ssa: &Ssa, id: RegionId) {
+        for inst_id in &ssa.region(id).insts {
+            let inst = ssa.inst(*inst_id);
+            let begins = self.next(!matches!(inst.kind.effect(), Effect::None));
+            inst.kind.for_each_operand(&mut |operand| self.used(operand, User::Inst(*inst_id)));
+            if let InstKind::Loop { body, .. } = inst.kind {
+                ssa.region(body).args.iter().for_each(|arg| self.defined[arg.index()] = begins);
+            }
+            for inner in inst.kind.regions() {
+                self.region(ssa, inner);
+            }
+            let ends = if inst.kind.regions().next().is_some() { self.next(false) } else { begins };
+            self.insts[inst_id.index()] = (begins, ends, id);
+            inst.results.iter().for_each(|result| self.defined[result.index()] = ends);
+        }
+        self.ends[id.index()] = self.next(false);
+        for value in ssa.region(id).end.values() {
+            self.used(*value, User::End(id));
+        }
+    }
+}
+
+/// By value: the position of its last use; values of which `inline` says so are evaluated where they are used.
+pub(crate) fn last_uses(ssa: &Ssa, positions: &Positions, inline: &[bool]) -> Vec<u32> {
+    let mut uses = Uses { ssa, positions, inline, last: vec![0; ssa.values.len()], loops: Vec::new() };
+    uses.region(ssa.root);
+    uses.last
+}
+
+struct Uses<'a> {
+    ssa: &'a Ssa,
+    positions: &'a Positions,
+    inline: &'a [bool],
+    last: Vec<u32>,
+    /// The loops around: where each begins and ends.
+    loops: Vec<(u32, u32)>,
+}
+
+impl Uses<'_> {
+    /// Notes that a value is used at a position, together with what is written into its expression.
+    fn used(&mut self, value: Value, at: u32) {
+        if self.inline[value.index()] {
+            let Def::Result(inst, _) = self.ssa.value(value).def else { return };
+            // Depth is bounded where values are written into each other.
+            self.ssa.inst(inst).kind.for_each_operand(&mut |operand| self.used(operand, at));
+            return;
+        }
+        let defined = self.positions.defined[value.index()];
+        let until = self.loops.iter().find(|(begins, _)| *begins > defined).map_or(at, |(_, ends)| *ends);
+        let last = &mut self.last[value.index()];
+        *last = (*last).max(until);
+    }
+
+    fn region(&mut self, id: RegionId) {
+        for inst_id in &self.ssa.region(id).insts {
+            let inst = self.ssa.inst(*inst_id);
+            let (begins, ends, _) = self.positions.insts[inst_id.index()];
+            let written_elsewhere = inst.results.first().is_some_and(|result| self.inline[result.index()]);
+            if !written_elsewhere {
+                inst.kind.for_each_operand(&mut |operand| self.used(operand, begins));
+            }
+            let is_loop = matches!(inst.kind, InstKind::Loop { .. });
+            if is_loop {
+                self.loops.push((begins, ends));
+            }
+            for inner in inst.kind.regions() {
+                self.region(inner);
+            }
+            if is_loop {
+                self.loops.pop();
+            }
+        }
+        let at = self.positions.ends[id.index()];
+        for value in self.ssa.region(id).end.values() {
+            self.used(*value, at);
+        }
+    }
+}
+
+/// How long the values of a form are held.
+pub struct Liveness {
+    positions: Positions,
+    last_use: Vec<u32>,
+    /// By position: 32-bit words that are held there.
+    words: Vec<u32>,
+}
+
+impl Liveness {
+    /// The facts of a form.
+    #[must_use]
+    pub fn of(ssa: &Ssa) -> Liveness {
+        let positions = Positions::of(ssa);
+        let last_use = last_uses(ssa, &positions, &vec![false; ssa.values.len()]);
+        let mut change = vec![0i64; positions.effects.len() + 1];
+        for (n, info) in ssa.values.iter().enumerate() {
+            if held(info.def) && last_use[n] > positions.defined[n] {
+                change[positions.defined[n] as usize + 1] += i64::from(words(info.ty));
+                change[last_use[n] as usize + 1] -= i64::from(words(info.ty));
+            }
+        }
+        let mut now = 0;
+        let words = change.iter().map(|change| {
+            now += change;
+            now as u32
+        });
+        Liveness { words: words.collect(), positions, last_use }
+    }
+
+    /// Whether a value is defined before an instruction and used behind it.
+    #[must_use]
+    pub fn is_held_across(&self, ssa: &Ssa, value: Value, inst: InstId) -> bool {
+        let (begins, ends, _) = self.positions.insts[inst.index()];
+        let n = value.index();
+        held(ssa.value(value).def) && self.positions.defined[n] < begins && self.last_use[n] > ends
+    }
+
+    /// The values that are held across an instruction, such as a barrier.
+    pub fn held_across<'a>(&'a self, ssa: &'a Ssa, inst: InstId) -> impl Iterator<Item = Value> + 'a {
+        (0..ssa.values.len() as u32).map(Value).filter(move |value| self.is_held_across(ssa, *value, inst))
+    }
+
+    /// 32-bit words that are held at once at some point of a region, or below it, at most.
+    #[must_use]
+    pub fn pressure(&self, ssa: &Ssa, region: RegionId) -> u32 {
+        let end = self.positions.ends[region.index()] as usize;
+        let start = ssa.region(region).insts.first().map_or(end, |first| self.positions.insts[first.index()].0 as usize);
+        self.words[start..=end].iter().copied().max().unwrap_or(0)
+    }
+}
+
+fn held(def: Def) -> bool {
+    match def {
+        Def::Leaf(_) => false,
+        Def::Result(..) | Def::Argument(..) => true,
+    }
+}
+
+fn words(ty: ValueType) -> u32 {
+    ty.bytes().div_ceil(4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn form(text: &str) -> Ssa {
+        let program = crate::text::parse("test", text).unwrap_or_else(|report| panic!("{report}"));
+        program.validated().unwrap_or_else(|report| panic!("{report}")).ssa().clone()
+    }
+
+    fn barrier(ssa: &Ssa) -> InstId {
+        let mut found = None;
+        ssa.for_each_inst(ssa.root, &mut |id, inst| {
+            if matches!(inst.kind, InstKind::Barrier) {
+                found = Some(id);
+            }
+        });
+        found.expect("the program has a barrier")
+    }
+
+    #[test]
+    fn what_a_barrier_has_to_keep() {
+        let ssa = form(
+            "program p {\n  workgroup 4\n  buffer x: read u32 @0\n  buffer out: output u32 @1\n  buffer tile: workgroup u32[4]\n\n  \
+             let a = x[gid.x]\n  let b = a + 1\n  tile[lid.x] = a\n  for k in 0..2 {\n    barrier\n    out[gid.x] = b + tile[k]\n  }\n}\n",
+        );
+        let liveness = Liveness::of(&ssa);
+        let names: Vec<&str> = liveness
+            .held_across(&ssa, barrier(&ssa))
+            .filter_map(|value| ssa.value(value).var)
+            .map(|var| ssa.kernel.var(var).name.as_str())
+            .collect();
+        // The next iteration needs `b` again; `a` was stored, and `k` is behind the barrier too.
+        assert_eq!(names, ["b", "k"]);
+        assert_eq!(liveness.pressure(&ssa, ssa.root), 3);
+    }
+}
