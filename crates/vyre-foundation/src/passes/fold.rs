@@ -19,6 +19,7 @@
 
 use crate::ir::{BinaryOp, FloatMode, Scalar, TernaryOp, UnaryOp};
 use crate::ssa::{Inst, InstId, InstKind, Leaf, Op, RegionId, Ssa, Terminator, Value};
+use std::sync::LazyLock;
 use vyre_spec::{Law, Operand, TypeSet};
 
 /// The pass.
@@ -213,7 +214,12 @@ fn simplify(ssa: &Ssa, op: &Op) -> Option<Known> {
             if let (Some(a), Some(b)) = (bits(left), bits(right)) {
                 return Some(Known::Literal(vyre_scalar::binary(op, ty, mode, a, b)));
             }
-            let rule = RULES.iter().find(|rule| rule.applies(op, ty, mode, bits(left), bits(right), left == right))?;
+            let (left_bits, right_bits, same) = (bits(left), bits(right), left == right);
+            // Every rule needs something to go by, which few ops have.
+            if left_bits.is_none() && right_bits.is_none() && !same {
+                return None;
+            }
+            let rule = rules_of(op).iter().find(|rule| rule.applies(ty, mode, left_bits, right_bits, same))?;
             let other = match rule.when {
                 When::Left(_) => right,
                 When::Right(_) | When::Same => left,
@@ -348,11 +354,10 @@ impl Constant {
 }
 
 impl Rule {
-    /// Whether the rule speaks of an op with these operands, of which literals are known and whether they are the same.
-    fn applies(&self, op: BinaryOp, ty: Scalar, mode: FloatMode, left: Option<u64>, right: Option<u64>, same: bool) -> bool {
-        let [first, second] = op.info().operands else { return false };
-        self.op == op
-            && self.on.contains(ty)
+    /// Whether the rule speaks of its op with these operands, of which literals are known and whether they are the same.
+    fn applies(&self, ty: Scalar, mode: FloatMode, left: Option<u64>, right: Option<u64>, same: bool) -> bool {
+        let [first, second] = self.op.info().operands else { return false };
+        self.on.contains(ty)
             && self.mode.is_none_or(|only| only == mode)
             && match self.when {
                 When::Left(constant) => left.is_some_and(|bits| constant.is(*first, ty, bits)),
@@ -360,6 +365,19 @@ impl Rule {
                 When::Same => first == second && same,
             }
     }
+}
+
+/// The rules of an op, which stand together.
+fn rules_of(op: BinaryOp) -> &'static [Rule] {
+    static FIRST: LazyLock<Vec<(usize, usize)>> = LazyLock::new(|| {
+        let of = |op: &BinaryOp| {
+            let first = RULES.iter().position(|rule| rule.op == *op).unwrap_or(0);
+            (first, first + RULES.iter().filter(|rule| rule.op == *op).count())
+        };
+        BinaryOp::ALL.iter().map(of).collect()
+    });
+    let (first, end) = FIRST[op as usize];
+    &RULES[first..end]
 }
 
 const fn rule(op: BinaryOp, on: TypeSet, when: When, gives: Gives) -> Rule {
@@ -558,6 +576,14 @@ mod tests {
             };
             vyre_scalar::binary(op, ty, mode, a, b) == expected
         })
+    }
+
+    #[test]
+    fn the_rules_of_an_op_stand_together() {
+        for op in BinaryOp::ALL {
+            let all = RULES.iter().filter(|rule| rule.op == *op).count();
+            assert!(rules_of(*op).len() == all && rules_of(*op).iter().all(|rule| rule.op == *op), "{op}");
+        }
     }
 
     #[test]
