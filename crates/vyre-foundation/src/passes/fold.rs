@@ -369,14 +369,16 @@ impl Rule {
 
 /// The rules of an op, which stand together.
 fn rules_of(op: BinaryOp) -> &'static [Rule] {
-    static FIRST: LazyLock<Vec<(usize, usize)>> = LazyLock::new(|| {
-        let of = |op: &BinaryOp| {
+    // By wire tag: the first rule and the end.
+    static BY_TAG: LazyLock<[(usize, usize); 256]> = LazyLock::new(|| {
+        let mut by_tag = [(0, 0); 256];
+        for op in BinaryOp::ALL {
             let first = RULES.iter().position(|rule| rule.op == *op).unwrap_or(0);
-            (first, first + RULES.iter().filter(|rule| rule.op == *op).count())
-        };
-        BinaryOp::ALL.iter().map(of).collect()
+            by_tag[usize::from(op.tag())] = (first, first + RULES.iter().filter(|rule| rule.op == *op).count());
+        }
+        by_tag
     });
-    let (first, end) = FIRST[op as usize];
+    let (first, end) = BY_TAG[usize::from(op.tag())];
     &RULES[first..end]
 }
 
