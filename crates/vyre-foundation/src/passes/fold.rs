@@ -374,11 +374,11 @@ fn rules_of(op: BinaryOp) -> &'static [Rule] {
         let mut by_tag = [(0, 0); 256];
         for op in BinaryOp::ALL {
             let first = RULES.iter().position(|rule| rule.op == *op).unwrap_or(0);
-            by_tag[usize::from(op.tag())] = (first, first + RULES.iter().filter(|rule| rule.op == *op).count());
+            by_tag[*op as usize] = (first, first + RULES.iter().filter(|rule| rule.op == *op).count());
         }
         by_tag
     });
-    let (first, end) = BY_TAG[usize::from(op.tag())];
+    let (first, end) = BY_TAG[op as usize];
     &RULES[first..end]
 }
 
