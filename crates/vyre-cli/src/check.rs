@@ -2,21 +2,24 @@
 //! `--checked`, what the checked mode of the reference finds in one dispatch.
 
 use crate::launch::{LaunchArgs, quoted};
-use crate::{Failure, complain, for_each_file, json, load, passes, print};
+use crate::{Failure, complain, for_each_file, json, load, print};
 use serde_json::{Value, json};
+use std::cell::LazyCell;
 use std::fmt::Write;
-use vyre::Report;
+use vyre::analysis::determinism::Determinism;
+use vyre::diagnostic::Source;
 use vyre::ir::Program;
 use vyre::kernel::Kernel;
 use vyre::reference::checked::{CheckedReport, Effort, Finding, Outcome, check as run_checked};
 use vyre::reference::{RunError, Schedule};
 use vyre::validate::portable_warnings;
-use vyre::values;
+use vyre::{Location, Report, values};
 
 /// Check kernels, with and without running them.
 ///
 /// Reports every mistake of a program in one run. For a program that keeps the rules it says whether its bytes are proven to be the
-/// same under every schedule. With --checked the program is run on the given inputs, under many schedules, and data races, results
+/// same under every schedule: always, in launches that meet the conditions it names, or not, with the access that stands in the way.
+/// With --checked the program is run on the given inputs, under many schedules, and data races, results
 /// that depend on the order of atomics, reads of memory that nobody has written and accesses out of bounds are found.
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -35,9 +38,6 @@ pub struct Args {
     /// Also warn about what the smallest devices in wide use do not offer
     #[arg(long)]
     portable: bool,
-    /// Show the program after each pass that changes it, and which accesses are known to be in bounds
-    #[arg(long, conflicts_with = "checked")]
-    passes: bool,
     /// One JSON object per file
     #[arg(long)]
     pub json: bool,
@@ -61,18 +61,15 @@ pub fn check(args: &Args) -> Result<(), Failure> {
 fn check_one(path: &str, args: &Args) -> Result<(), Failure> {
     let program = load(path)?;
     if args.json {
-        let mut object = described(path, &program, args)?;
-        if args.passes {
-            object["passes"] = passes::described(&program)?;
-        }
-        print(&format!("{object}\n"));
+        print(&format!("{}\n", described(path, &program, args)?));
         return Ok(());
     }
     complain_portable(&program, args)?;
-    print(&format!("{path}: ok, {}\n", summary(&program)?));
-    if args.passes {
-        print(&passes::shown(&program)?);
+    let validated = program.validated().map_err(Clone::clone)?;
+    if let Determinism::Unproven(reason) = validated.determinism() {
+        complain(&Report::about(&program, vec![reason.diagnostic()]));
     }
+    print(&format!("{path}: ok, {}\n", summary(&program)?));
     Ok(())
 }
 
@@ -90,10 +87,40 @@ fn described(path: &str, program: &Program, args: &Args) -> Result<Value, Failur
         "more_warnings": report.as_ref().map_or(json!(0), |report| report["more_errors"].clone()),
         "name": program.name().map(|name| name.as_str()),
         "workgroup_size": validated.kernel().workgroup_size,
-        "deterministic": validated.determinism().is_proven(),
-        "determinism": validated.determinism().to_string(),
+        "determinism": determinism_json(program, validated.determinism()),
         "fingerprint": hex(&program.fingerprint()),
     }))
+}
+
+/// `proven`, then `conditions` as text with the places of the accesses that need them, or the `reason` why not: its place, its help
+/// and the other access.
+fn determinism_json(program: &Program, determinism: &Determinism) -> Value {
+    // What is proven outright has no need for the text, which may have to be printed.
+    let source = LazyCell::new(|| Report::about(program, Vec::new()).source);
+    let placed = |node| {
+        let start = |source: &Source| source.line_column(source.span(Location::Tree(node)).start);
+        let (line, column) = source.as_deref().map(start).unzip();
+        json!({ "line": line, "column": column })
+    };
+    match determinism {
+        Determinism::CrossBackend { conditions } => {
+            let conditions = conditions.iter().map(|condition| {
+                let mut object = placed(condition.node);
+                object["text"] = json!(condition.text);
+                object
+            });
+            json!({ "proven": true, "conditions": conditions.collect::<Vec<_>>() })
+        }
+        Determinism::Unproven(reason) => {
+            let mut object = placed(reason.node);
+            object["proven"] = json!(false);
+            object["conditions"] = json!([]);
+            object["reason"] = json!(reason.message);
+            object["help"] = json!(reason.help);
+            object["other"] = json!(reason.other.map(placed));
+            object
+        }
+    }
 }
 
 /// What the smallest devices do not offer, if that was asked for.
@@ -244,7 +271,7 @@ fn finding_json(finding: &Finding, program: &Program, command: &impl Fn(&str, &S
     object["schedule"] = json!(finding.schedule.to_string());
     object["again"] = json!(command("check", &finding.schedule));
     if let (Some(other), Some(source)) = (&finding.other, &report.source) {
-        let (line, column) = source.line_column(source.span(vyre::Location::Tree(other.place)).start);
+        let (line, column) = source.line_column(source.span(Location::Tree(other.place)).start);
         object["other"] = json!({ "invocation": other.invocation, "line": line, "column": column });
     }
     object

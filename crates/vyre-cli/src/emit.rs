@@ -1,18 +1,25 @@
-//! `vyre emit`: a program in its other form.
+//! `vyre emit`: a program in another form, as it is or after passes.
 
 use crate::{Failure, load, print, print_bytes};
 use clap::ValueEnum;
 use serde_json::json;
 use std::io::IsTerminal;
+use vyre::analysis::Bounds;
+use vyre::ir::Program;
+use vyre::passes::{PASSES, Pass, optimize};
+use vyre::text::suggest::nearest;
 
-/// Write a kernel in wire or text form.
+/// Write a kernel in wire or text form, or in the SSA form that passes and compilers read.
 ///
-/// Every command takes a file in wire form where it takes text.
+/// Every command takes a file in wire form where it takes text. What passes leave is a program like any other: it can be run. Its
+/// specialization constants have taken their defaults.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   vyre emit kernel.vyre --to wire --out kernel.vyreb
-  vyre emit kernel.vyreb --to text")]
+  vyre emit kernel.vyreb --to text
+  vyre emit kernel.vyre --to text --passes all
+  vyre emit kernel.vyre --to ssa --passes fold,dead")]
 pub struct Args {
     /// A kernel in text or wire form; `-` is standard input
     #[arg(value_name = "FILE")]
@@ -20,6 +27,9 @@ pub struct Args {
     /// The form to write
     #[arg(long, value_enum)]
     to: Form,
+    /// Optimise first: `all`, or names with commas between them, in the order in which they run
+    #[arg(long, value_name = "all|NAME,…", value_parser = passes)]
+    passes: Option<Passes>,
     /// The file to write; standard output without it
     #[arg(long, value_name = "PATH")]
     out: Option<String>,
@@ -30,16 +40,74 @@ pub struct Args {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Form {
+    /// Bytes, for programs
     Wire,
+    /// Text, for people and for `vyre run`
     Text,
+    /// Every value defined once; accesses that need no bounds check are marked
+    Ssa,
+}
+
+/// What is done before the program is written.
+#[derive(Clone)]
+enum Passes {
+    /// All of them, until nothing changes.
+    All,
+    /// Each of these once, in this order.
+    Named(Vec<&'static Pass>),
+}
+
+fn passes(text: &str) -> Result<Passes, String> {
+    if text == "all" {
+        return Ok(Passes::All);
+    }
+    let named = |name: &str| {
+        Pass::named(name).ok_or_else(|| {
+            let known = || PASSES.iter().map(|pass| pass.name);
+            match nearest(name, known()) {
+                Some(meant) => format!("there is no pass `{name}`; did you mean `{meant}`?"),
+                None => format!(
+                    "there is no pass `{name}`; there are {}, and `all` for all of them",
+                    known().collect::<Vec<_>>().join(", ")
+                ),
+            }
+        })
+    };
+    text.split(',').map(|name| named(name.trim())).collect::<Result<_, _>>().map(Passes::Named)
+}
+
+/// The program after the passes.
+fn passed(program: Program, passes: Option<&Passes>) -> Program {
+    match passes {
+        None => program,
+        Some(Passes::All) => optimize(&program),
+        Some(Passes::Named(passes)) => passes.iter().fold(program, |program, pass| pass.apply(&program)),
+    }
+}
+
+/// The form after the passes, with what is known about its accesses.
+fn ssa(program: &Program, passes: Option<&Passes>) -> Result<String, Failure> {
+    let mut ssa = program.validated().map_err(Clone::clone)?.ssa().clone();
+    match passes {
+        None => {}
+        Some(Passes::All) => {
+            ssa.optimize();
+        }
+        Some(Passes::Named(passes)) => passes.iter().for_each(|pass| {
+            pass.run_on(&mut ssa);
+        }),
+    }
+    let bounds = Bounds::of(&ssa);
+    Ok(ssa.with_notes(|access| if bounds.is_proven(access) { "in bounds" } else { "" }).to_string())
 }
 
 pub fn emit(args: &Args) -> Result<(), Failure> {
     let program = load(&args.file)?;
     program.validated().map_err(Clone::clone)?;
     let bytes = match args.to {
-        Form::Wire => vyre::wire::to_wire(&program).map_err(vyre::Report::from)?,
-        Form::Text => program.to_string().into_bytes(),
+        Form::Wire => vyre::wire::to_wire(&passed(program, args.passes.as_ref())).map_err(vyre::Report::from)?,
+        Form::Text => passed(program, args.passes.as_ref()).to_string().into_bytes(),
+        Form::Ssa => ssa(&program, args.passes.as_ref())?.into_bytes(),
     };
     match &args.out {
         Some(path) => {

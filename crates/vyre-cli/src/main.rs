@@ -11,7 +11,6 @@ mod fmt;
 mod fuzz;
 mod json;
 mod launch;
-mod passes;
 mod reduce;
 mod run;
 mod worker;

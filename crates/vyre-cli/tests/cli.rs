@@ -394,3 +394,66 @@ fn help_teaches_with_examples_that_work() {
         assert_eq!(outcome.code, 0, "{rest}: {}", outcome.err);
     }
 }
+
+#[test]
+fn check_tells_under_which_conditions_a_proof_holds() {
+    let answer = "determinism: cross-backend if gid_count.z <= 1 and w * size[1] <= 4294967296\n";
+    let outcome = vyre(&["check", "bench/kernels/blur.vyre"]);
+    assert_eq!((outcome.code, outcome.err.as_str()), (0, ""));
+    assert!(outcome.out.ends_with(answer), "{}", outcome.out);
+    let object: Value = serde_json::from_str(&vyre(&["check", "--json", "bench/kernels/blur.vyre"]).out).expect("JSON");
+    let determinism = &object["determinism"];
+    assert_eq!(determinism["proven"], true);
+    assert_eq!(determinism["conditions"][1]["text"], "w * size[1] <= 4294967296");
+    assert_eq!(determinism["conditions"][1]["line"], 22);
+    // Proven outright: no conditions.
+    let object: Value = serde_json::from_str(&vyre(&["check", "--json", "examples/histogram.vyre"]).out).expect("JSON");
+    assert_eq!(object["determinism"], serde_json::json!({ "proven": true, "conditions": [] }));
+}
+
+#[test]
+fn check_draws_what_stands_in_the_way_of_a_proof() {
+    let folder = Folder::new("unproven");
+    let kernel = "\
+program race {
+  workgroup 4
+  buffer a: read u32 @0
+  buffer out: output u32 @1
+  buffer tile: workgroup u32[4]
+
+  tile[lid.x] = a[gid.x]
+
+  out[gid.x] = tile[3 - lid.x]
+}
+";
+    let path = folder.0.join("race.vyre");
+    std::fs::write(&path, kernel).expect("a file");
+    let path = path.to_str().expect("a path in UTF-8");
+    let outcome = vyre(&["check", path]);
+    let drawn = format!(
+        "\
+warning[W0505]: one invocation may touch an element of `tile` that another writes
+ --> {path}:7:3
+  |
+7 |   tile[lid.x] = a[gid.x]
+  |   ^^^^^^^^^^^^^^^^^^^^^^
+8 |
+9 |   out[gid.x] = tile[3 - lid.x]
+  |                --------------- the other access
+  |
+  = help: put a `barrier` between them (`barrier.grid` between workgroups), or give each invocation elements of its own
+"
+    );
+    assert_eq!(outcome.err, drawn);
+    assert_eq!(outcome.code, 0);
+    assert!(outcome.out.contains("determinism: unproven: one invocation may touch an element of `tile`"), "{}", outcome.out);
+    let outcome = vyre(&["check", "--json", path]);
+    assert_eq!((outcome.code, outcome.err.as_str()), (0, ""));
+    let object: Value = serde_json::from_str(&outcome.out).expect("JSON");
+    let determinism = &object["determinism"];
+    assert_eq!(determinism["proven"], false);
+    assert_eq!(determinism["reason"], "one invocation may touch an element of `tile` that another writes");
+    assert!(determinism["help"].as_str().is_some_and(|help| help.starts_with("put a `barrier` between them")), "{object}");
+    assert_eq!((&determinism["line"], &determinism["column"]), (&Value::from(7), &Value::from(3)));
+    assert_eq!(determinism["other"], serde_json::json!({ "line": 9, "column": 16 }));
+}

@@ -139,6 +139,7 @@ error_codes! {
     W0502 "the result depends on the order of atomics";
     W0503 "a read of memory that nobody has written";
     W0504 "an access out of bounds";
+    W0505 "not proven to give the same bytes under every schedule";
 }
 
 impl ErrorCode {

@@ -32,12 +32,13 @@ use super::affine::{Affine, Forms};
 use super::epochs::{Beginning, Epochs};
 use super::ranges::Flow;
 use super::uniformity::{Scope, Uniformity};
+use crate::diagnostic::{Diagnostic, Location};
 use crate::ir::{Access, AtomicOp, Axis, Builtin, NodeId};
 use crate::kernel::{AccessId, AccessKind, BufferId};
 use crate::ssa::{Def, InstId, InstKind, Leaf, Op, RegionId, Ssa, Value};
 use std::collections::BTreeMap;
 use std::fmt;
-use vyre_spec::{ReduceOp, Scalar, SubgroupShape};
+use vyre_spec::{ErrorCode, ReduceOp, Scalar, SubgroupShape};
 
 /// The static answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -84,6 +85,18 @@ pub struct Reason {
     pub node: NodeId,
     /// The access that it may meet, if that is another.
     pub other: Option<NodeId>,
+}
+
+impl Reason {
+    /// The reason as something to draw.
+    #[must_use]
+    pub fn diagnostic(&self) -> Diagnostic {
+        let diagnostic = Diagnostic::new(ErrorCode::W0505, &self.message).at(Location::Tree(self.node)).help(self.help);
+        match self.other {
+            Some(other) => diagnostic.related(Location::Tree(other), "the other access"),
+            None => diagnostic,
+        }
+    }
 }
 
 impl Determinism {

@@ -7,8 +7,9 @@
 //! - `return` at the end of the program and of what stands at its end, and `continue` at the end of an iteration, are like reaching
 //!   the end. Where an `if` has results, its arms keep their ends.
 //!
-//! It looks only at literals: making conditions into literals is the business of pass `fold`. Nothing gets evaluated more often, and
-//! nothing gets under control that it was not under before, so every rule about uniform control holds after as it did before.
+//! It looks at literals and at bounds that are one value: making conditions into literals is the business of pass `fold`. Nothing gets
+//! evaluated more often, and nothing gets under control that it was not under before, so every rule about uniform control holds
+//! after as it did before.
 //!
 //! What it leaves alone: loops of several iterations; conditions that are equal to others around them; arms and loops without effect,
 //! which pass `dead` removes.

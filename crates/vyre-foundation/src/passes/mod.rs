@@ -81,19 +81,11 @@ impl Pass {
 impl Ssa {
     /// Runs all passes until nothing changes; gives whether anything did.
     pub fn optimize(&mut self) -> bool {
-        self.optimize_with(|_, _| {})
-    }
-
-    /// The same; `changed` is called with the form after every pass that changed it.
-    pub fn optimize_with(&mut self, mut changed: impl FnMut(&Pass, &Ssa)) -> bool {
         let mut any = false;
         for _ in 0..MAX_REPETITIONS {
             let mut again = false;
             for pass in PASSES {
-                if pass.run_on(self) {
-                    again = true;
-                    changed(pass, self);
-                }
+                again |= pass.run_on(self);
             }
             any |= again;
             if !again {
@@ -108,13 +100,6 @@ impl Ssa {
 #[must_use]
 pub fn optimize(program: &Program) -> Program {
     on_program(program, Ssa::optimize)
-}
-
-/// The same; `changed` is called with the program after every pass that changed it.
-#[must_use]
-pub fn optimize_with(program: &Program, mut changed: impl FnMut(&Pass, &Program)) -> Program {
-    let Ok(like) = crate::specialize(program, []) else { return program.clone() };
-    on_program(program, |ssa| ssa.optimize_with(|pass, ssa| changed(pass, &ssa.to_program(&like))))
 }
 
 fn on_program(program: &Program, change: impl FnOnce(&mut Ssa) -> bool) -> Program {

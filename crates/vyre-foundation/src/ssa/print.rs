@@ -1,17 +1,33 @@
 //! The form as text, for people: `vyre emit --to ssa`. Nothing reads it back.
 //!
-//! Values are written with the name of the variable that held them in the kernel, if there was one, and their number.
+//! Values are written with the name of the variable that held them in the kernel, if there was one, and their number. What an
+//! analysis has to say about an access can stand behind it, as a comment.
 
 use super::{Def, Inst, InstKind, Leaf, Op, RegionId, Ssa, Terminator, Value};
 use crate::ir::{Expr, Literal};
+use crate::kernel::AccessId;
 use std::fmt;
 use vyre_spec::ValueType;
 
+impl Ssa {
+    /// The form with what `note` says behind each access, unless it is empty.
+    pub fn with_notes<'a>(&'a self, note: impl Fn(AccessId) -> &'static str + 'a) -> impl fmt::Display + 'a {
+        Printer { ssa: self, note: Box::new(note) }
+    }
+}
+
 impl fmt::Display for Ssa {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [x, y, z] = self.kernel.workgroup_size;
+        self.with_notes(|_| "").fmt(f)
+    }
+}
+
+impl fmt::Display for Printer<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kernel = &self.ssa.kernel;
+        let [x, y, z] = kernel.workgroup_size;
         writeln!(f, "workgroup {x} {y} {z}")?;
-        for buffer in &self.kernel.buffers {
+        for buffer in &kernel.buffers {
             write!(f, "buffer {}: {} {}", buffer.name, buffer.access, buffer.element)?;
             if let Some(count) = buffer.count {
                 write!(f, "[{count}]")?;
@@ -21,7 +37,7 @@ impl fmt::Display for Ssa {
             }
             writeln!(f)?;
         }
-        Printer { ssa: self }.region(f, self.root, 0)
+        self.region(f, self.ssa.root, 0)
     }
 }
 
@@ -33,6 +49,7 @@ impl fmt::Debug for Ssa {
 
 struct Printer<'a> {
     ssa: &'a Ssa,
+    note: Box<dyn Fn(AccessId) -> &'static str + 'a>,
 }
 
 impl Printer<'_> {
@@ -83,17 +100,23 @@ impl Printer<'_> {
             write!(f, "{} = ", typed.join(", "))?;
         }
         let name = |buffer| self.ssa.kernel.buffer(buffer).name.to_string();
+        let note = |access| match (self.note)(access) {
+            "" => String::new(),
+            note => format!("  ; {note}"),
+        };
         match &inst.kind {
             InstKind::Op(op) => writeln!(f, "{}", self.op(op)),
             InstKind::Load { access, buffer, index } => {
-                writeln!(f, "load #{} {}[{}]", access.0, name(*buffer), self.value(*index))
+                writeln!(f, "load #{} {}[{}]{}", access.0, name(*buffer), self.value(*index), note(*access))
             }
             InstKind::Store { access, buffer, index, value } => {
-                writeln!(f, "store #{} {}[{}] = {}", access.0, name(*buffer), self.value(*index), self.value(*value))
+                let (index, value) = (self.value(*index), self.value(*value));
+                writeln!(f, "store #{} {}[{index}] = {value}{}", access.0, name(*buffer), note(*access))
             }
             InstKind::Atomic { access, op, buffer, index, operands } => {
                 let operands = operands.iter().map(|operand| format!(", {}", self.value(*operand))).collect::<String>();
-                writeln!(f, "atomic.{op} #{} {}[{}]{operands}", access.0, name(*buffer), self.value(*index))
+                let index = self.value(*index);
+                writeln!(f, "atomic.{op} #{} {}[{index}]{operands}{}", access.0, name(*buffer), note(*access))
             }
             InstKind::Subgroup { op, operands, .. } => writeln!(f, "subgroup.{op} {}", self.list(operands)),
             InstKind::If { cond, then, otherwise } => {

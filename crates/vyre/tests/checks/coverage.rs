@@ -128,7 +128,10 @@ fn look(files: &[PathBuf]) -> Result<Seen, String> {
                 Kind::LeavesAlone(name) => {
                     seen.passes.insert(format!("{name} leaves it alone"));
                 }
-                Kind::Determinism(_) | Kind::Bounds(_) | Kind::Printed(_) | Kind::Formatted(_) => {}
+                Kind::Determinism(answer) => {
+                    seen.codes.extend(answer.starts_with("unproven").then_some(ErrorCode::W0505));
+                }
+                Kind::Bounds(_) | Kind::Printed(_) | Kind::Formatted(_) => {}
             }
         }
         if !runs {

@@ -16,7 +16,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use optimized::{bounds, pass, runs_alike};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use vyre::analysis::determinism::Proof;
+use vyre::analysis::determinism::{Determinism, Proof};
 use vyre::ir::Program;
 use vyre::reference::{Options, RunError, run};
 use vyre::{Report, launch, text, validate};
@@ -229,7 +229,7 @@ fn one(directive: &Directive, program: &Program, edits: &mut Vec<(std::ops::Rang
     match &directive.kind {
         Kind::Error(..) | Kind::Warn(..) => Ok(()),
         Kind::Determinism(expected) => {
-            let found = program.determinism().map_err(ToString::to_string)?.to_string();
+            let found = determinism(program)?;
             if found == *expected {
                 return Ok(());
             }
@@ -246,11 +246,11 @@ fn one(directive: &Directive, program: &Program, edits: &mut Vec<(std::ops::Rang
         }
         Kind::LeavesAlone(name) => {
             let after = pass(name, program)?;
-            if after == *program { Ok(()) } else { Err(format!("{name} gives\n{after}")) }
+            if after == optimized::before(name, program)? { Ok(()) } else { Err(format!("{name} gives\n{after}")) }
         }
         Kind::After(name, expected) => {
             let after = pass(name, program)?;
-            if after == *program {
+            if after == optimized::before(name, program)? {
                 return Err(format!("{name} leaves it alone"));
             }
             let printed = after.to_string();
@@ -316,6 +316,24 @@ fn one(directive: &Directive, program: &Program, edits: &mut Vec<(std::ops::Rang
             }
         }
     }
+}
+
+/// The answer, and of a refusal the places of the accesses.
+fn determinism(program: &Program) -> Result<String, String> {
+    let answer = program.determinism().map_err(ToString::to_string)?;
+    let mut found = answer.to_string();
+    if let Determinism::Unproven(reason) = answer {
+        let report = Report::about(program, vec![reason.diagnostic()]);
+        let source = report.source.as_ref().ok_or("a check file is a text")?;
+        let place = |location| source.line_column(source.span(location).start);
+        let diagnostic = &report.diagnostics[0];
+        for (n, location) in diagnostic.location.iter().chain(diagnostic.related.iter().map(|(location, _)| location)).enumerate()
+        {
+            let (line, column) = place(*location);
+            let _ = write!(found, " {} {line}:{column}", ["at", "with"][n.min(1)]);
+        }
+    }
+    Ok(found)
 }
 
 fn compare(

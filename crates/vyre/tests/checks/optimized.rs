@@ -1,4 +1,5 @@
-//! What check files say about passes: the program after one, that it is left alone, which accesses are in bounds.
+//! What check files say about passes: the program after one, that it is left alone, which accesses are in bounds. `specialize`, which
+//! is not a pass, is the program with its constants replaced by their defaults; every pass begins with that.
 
 use crate::directive::{Directive, Kind};
 use vyre::analysis::Bounds;
@@ -17,6 +18,11 @@ pub fn pass(name: &str, program: &Program) -> Result<Program, String> {
         Ok(_) => Ok(after),
         Err(report) => Err(format!("after {name} the program is not valid:\n{report}")),
     }
+}
+
+/// The program that a pass leaves alone if it changes nothing: the one it was given, but with constants replaced.
+pub fn before(name: &str, program: &Program) -> Result<Program, String> {
+    if name == "specialize" { Ok(program.clone()) } else { pass("specialize", program) }
 }
 
 /// What the file says about runs must hold for the program after a pass too; there, constants have no values to be given.
