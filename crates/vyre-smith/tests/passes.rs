@@ -3,44 +3,25 @@
 //! Every program is made into SSA and written back; every pass is tried by itself, and all of them together. `VYRE_SMITH_PROGRAMS` sets
 //! how many are tried; a failure names the preset and the number of the program.
 
+mod support;
+
 use std::sync::atomic::{AtomicU64, Ordering};
+use support::{case, in_parallel, preset, programs};
 use vyre_foundation::analysis::Bounds;
 use vyre_foundation::ir::{Expr, Item, Name, Node, NodeId, Program, Walk};
 use vyre_foundation::passes::{PASSES, optimize};
-use vyre_foundation::{specialize, text, wire};
+use vyre_foundation::{text, wire};
 use vyre_reference::{Options, RunError, run};
-use vyre_smith::generate::{Preset, dna, generate};
 use vyre_worker::Case;
 
 const SEED: u64 = 2;
 
-fn programs(usually: u64) -> u64 {
-    std::env::var("VYRE_SMITH_PROGRAMS").ok().and_then(|text| text.parse().ok()).unwrap_or(usually)
-}
-
 /// Calls `each` with every deterministic program, its constants replaced, on two threads.
 fn for_each(count: u64, each: impl Fn(&str, &Case) + Sync) {
-    let next = AtomicU64::new(0);
-    std::thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
-                loop {
-                    let number = next.fetch_add(1, Ordering::Relaxed);
-                    if number >= count {
-                        return;
-                    }
-                    let preset = Preset::ALL[(number % Preset::ALL.len() as u64) as usize];
-                    if !preset.is_deterministic() {
-                        continue;
-                    }
-                    let dna = dna(SEED, number);
-                    let mut case = generate(preset, &dna).case(&dna);
-                    let values = std::mem::take(&mut case.specialization);
-                    let values = values.iter().map(|(name, value)| (name.as_str(), value));
-                    case.program = specialize(&case.program, values).unwrap_or_else(|report| panic!("{report}"));
-                    each(&format!("program {number} of {}", preset.name()), &case);
-                }
-            });
+    in_parallel(count, |number| {
+        let preset = preset(number);
+        if preset.is_deterministic() {
+            each(&format!("program {number} of {}", preset.name()), &case(SEED, number));
         }
     });
 }
