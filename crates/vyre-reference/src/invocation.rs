@@ -128,6 +128,7 @@ impl Invocation {
         let stmt = kernel.stmt(frame.next);
         self.current = frame.next;
         frame.next = stmt.end;
+        world.observer.statement(self.current);
         if world.faults.execute(stmt, self, world) {
             return;
         }
@@ -176,10 +177,17 @@ impl Invocation {
             StmtKind::Loop { counter, from, to, body } => {
                 let (from, to) = (self.scalar(*from, world) as u32, self.scalar(*to, world) as u32);
                 if from < to {
+                    world.observer.iteration(self.current, true);
                     self.enter_loop(*counter, from, to, *body);
+                } else {
+                    world.observer.loop_ends(self.current);
                 }
             }
-            StmtKind::Break => self.leave_loop(),
+            StmtKind::Break => {
+                if let Some(counter) = self.leave_loop() {
+                    world.observer.loop_ends(kernel.var(counter).declared);
+                }
+            }
             StmtKind::Continue => self.end_iteration(),
             StmtKind::Return => self.status = Status::Retired,
             StmtKind::Barrier => self.status = Status::AtBarrier,
@@ -198,10 +206,14 @@ impl Invocation {
         self.frames.push(Frame::of(body, Some((counter, to))));
     }
 
-    pub fn leave_loop(&mut self) {
-        while let Some(frame) = self.frames.pop()
-            && frame.counter.is_none()
-        {}
+    /// Leaves the innermost loop, and gives its counter.
+    pub fn leave_loop(&mut self) -> Option<VarId> {
+        while let Some(frame) = self.frames.pop() {
+            if let Some((counter, _)) = frame.counter {
+                return Some(counter);
+            }
+        }
+        None
     }
 
     /// Goes to the end of the innermost loop's body.
@@ -224,8 +236,10 @@ impl Invocation {
             if next < to {
                 self.vars[counter.index()] = u64::from(next).into();
                 frame.next = frame.body.first;
+                world.observer.iteration(world.kernel.var(counter).declared, false);
                 return;
             }
+            world.observer.loop_ends(world.kernel.var(counter).declared);
         }
         self.frames.pop();
     }
@@ -244,7 +258,7 @@ impl Invocation {
         if let Some(wrong) = world.faults.value(id, self, world) {
             return wrong;
         }
-        match &world.kernel.expr(id).kind {
+        let value = match &world.kernel.expr(id).kind {
             ExprKind::Var { var } => self.vars[var.index()],
             ExprKind::Load { access, buffer, index } => self.load(*access, *buffer, *index, world),
             ExprKind::Vector { components } => Value(self.operands(components, world)),
@@ -256,8 +270,10 @@ impl Invocation {
             | ExprKind::Ternary { .. }
             | ExprKind::Cast { .. }
             | ExprKind::Bitcast { .. }
-            | ExprKind::Extract { .. } => self.scalar(id, world).into(),
-        }
+            | ExprKind::Extract { .. } => return self.scalar(id, world).into(),
+        };
+        world.observer.expression(id, value);
+        value
     }
 
     /// The bits of a scalar expression.
@@ -266,7 +282,7 @@ impl Invocation {
             return wrong.scalar();
         }
         let mode = world.kernel.floats;
-        match &world.kernel.expr(id).kind {
+        let bits = match &world.kernel.expr(id).kind {
             ExprKind::Lit { bits } => *bits,
             ExprKind::Var { var } => self.vars[var.index()].scalar(),
             ExprKind::Builtin { builtin } => u64::from(self.builtin(*builtin, world)),
@@ -294,7 +310,9 @@ impl Invocation {
             }
             ExprKind::Extract { vector, component } => self.value(*vector, world).0[usize::from(*component)],
             ExprKind::Vector { .. } => unreachable!("a vector is not a scalar"),
-        }
+        };
+        world.observer.expression(id, bits);
+        bits
     }
 
     /// The bits of up to `N` scalar expressions, and zeros.

@@ -17,6 +17,8 @@ mod plain;
 mod room;
 mod schedule;
 mod subgroup;
+#[doc(hidden)]
+pub mod trace;
 
 pub use error::RunError;
 pub use plain::{Options, run};

@@ -1,7 +1,8 @@
-//! Watching what invocations do to memory, without the plain interpreter paying for it.
+//! Watching what invocations do, without the plain interpreter paying for it.
 
 use vyre_foundation::ir::AtomicOp;
-use vyre_foundation::kernel::{AccessId, BufferId, VarId};
+use vyre_foundation::kernel::{AccessId, BufferId, ExprId, StmtId, VarId};
+use vyre_scalar::Value;
 
 /// One access to one element.
 #[derive(Clone, Copy)]
@@ -42,6 +43,18 @@ pub(crate) trait Observer {
     fn atomic(&mut self, access: Access, atomic: AtomicAccess);
     /// An access past the end of the buffer, which does nothing.
     fn out_of_bounds(&mut self, access: Access);
+    /// A statement is about to be executed.
+    #[inline(always)]
+    fn statement(&mut self, _: StmtId) {}
+    /// An expression was evaluated.
+    #[inline(always)]
+    fn expression(&mut self, _: ExprId, _: impl Into<Value>) {}
+    /// An iteration of a loop begins: its first, or the one after.
+    #[inline(always)]
+    fn iteration(&mut self, _loop: StmtId, _is_first: bool) {}
+    /// A loop is left, by its bounds or by a `break`; also one that had no iteration. Not if the invocation is retired inside.
+    #[inline(always)]
+    fn loop_ends(&mut self, _loop: StmtId) {}
 }
 
 /// Nobody watches.

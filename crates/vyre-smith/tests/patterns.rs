@@ -23,7 +23,7 @@ fn least(pattern: Pattern) -> (Place, u64) {
     let (wide, long, crowded) = (Some(Preset::Wide), Some(Preset::Long), Some(Preset::Crowded));
     match pattern {
         Pattern::BoundChanged => (None, 200),
-        Pattern::StartChanged => (None, 110),
+        Pattern::StartChanged => (None, 80),
         Pattern::UniformBoundChanged => (None, 190),
         Pattern::ConditionChanged => (None, 350),
         Pattern::ElseConditionChanged => (None, 50),

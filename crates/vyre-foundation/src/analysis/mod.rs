@@ -10,7 +10,7 @@
 //!
 //! - [`Uniformity`]: what is the same for invocations that evaluate it together.
 //! - [`Numbers`]: which values are equal.
-//! - [`Range`]: which numbers a value can be.
+//! - [`Ranges`]: which numbers a value can be.
 //! - [`Bounds`]: which accesses are in bounds.
 //! - [`Affine`]: indices as sums of products.
 //! - [`Epochs`]: which accesses may happen between the same two barriers.
@@ -40,5 +40,5 @@ pub use liveness::Liveness;
 pub use loops::{Loops, Trips};
 pub use numbers::Numbers;
 pub use outputs::Outputs;
-pub use ranges::{Buffers, Range};
+pub use ranges::{Buffers, Range, Ranges};
 pub use uniformity::{Scope, Uniformity};

@@ -94,8 +94,9 @@ impl Range {
         }
     }
 
-    /// Buffers whose length it does not exceed.
-    fn not_above(&self) -> Buffers {
+    /// Buffers whose length it does not exceed, also those that it is below.
+    #[must_use]
+    pub fn not_above(&self) -> Buffers {
         self.below.or(self.at_most)
     }
 
@@ -179,6 +180,26 @@ fn binary(op: BinaryOp, a: &Range, b: &Range) -> Range {
         BinaryOp::SatAdd => Range::new(a.low.saturating_add(b.low), a.high.saturating_add(b.high)),
         BinaryOp::AbsDiff => Range::new(0, a.high.max(b.high)),
         _ => Range::any(),
+    }
+}
+
+/// By value: which numbers it can be, wherever it is defined. What conditions say about it elsewhere is not part of this.
+#[derive(Clone, Debug)]
+pub struct Ranges(Vec<Range>);
+
+impl Ranges {
+    /// The ranges of a form.
+    #[must_use]
+    pub fn of(ssa: &Ssa) -> Ranges {
+        let mut flow = Flow::new(ssa);
+        flow.run(&mut |_, _| {});
+        Ranges(flow.ranges)
+    }
+
+    /// What is known of a value that is a `u32` or a `bool`; of others nothing is.
+    #[must_use]
+    pub fn of_value(&self, value: Value) -> Range {
+        self.0[value.index()]
     }
 }
 
@@ -388,6 +409,10 @@ impl<'a> Flow<'a> {
             Op::Unary { op: UnaryOp::Popcount | UnaryOp::Clz | UnaryOp::Ctz, ty, .. } => Range::new(0, ty.bits()),
             Op::Binary { op, ty: Scalar::U32, left, right } => binary(*op, &self.range(*left), &self.range(*right)),
             Op::Ternary { op: TernaryOp::Select, operands: [_, yes, no], .. } => self.range(*yes).or(&self.range(*no)),
+            Op::Cast { from: Scalar::U32, to: Scalar::Bool, value } => {
+                let number = self.range(*value);
+                Range::new(u32::from(number.low > 0), u32::from(number.high > 0))
+            }
             Op::Cast { from: Scalar::U32, value, .. } => self.range(*value),
             Op::Cast { from: Scalar::Bool, value, .. } => Range::new(0, 1).and(&self.range(*value)),
             Op::Unary { .. }

@@ -48,8 +48,6 @@ const DISPATCH: Width = Some(Scope::Dispatch);
 pub struct Uniformity {
     /// By value.
     values: Vec<Width>,
-    /// By region: how far the invocations go together that take the way from the start of the iteration, or of the program, to it.
-    paths: Vec<Width>,
     /// By region: how far all that are not retired get there together.
     control: Vec<Width>,
     /// By statement: how far invocations stay together at an `if`, a loop, a `break` or a `continue`.
@@ -110,13 +108,6 @@ impl Uniformity {
     pub fn synchronises(&self, stmt: StmtId) -> bool {
         self.synchronises[stmt.index()]
     }
-
-    /// How far the invocations go together that are in the same iteration of the innermost loop around a region, or in the
-    /// program, to the start of the region.
-    #[must_use]
-    pub fn path(&self, region: RegionId) -> Option<Scope> {
-        self.paths[region.index()]
-    }
 }
 
 /// Something with a width: a value, or one of the helpers below.
@@ -143,6 +134,8 @@ struct Around {
     /// Whatever leads to a `break`, and to a `continue`.
     breaks: Node,
     continues: Node,
+    /// Whatever leads to those that were met so far: who takes one of them does not get to the next.
+    before: Node,
     any_break: bool,
 }
 
@@ -190,12 +183,17 @@ impl<'a> Graph<'a> {
         }
         let region = ssa.region(id);
         let path = self.paths[id.index()];
-        if let (Terminator::Break(_) | Terminator::Continue(_), Some(around)) = (&region.end, &mut self.around) {
+        if let (Terminator::Break(_) | Terminator::Continue(_), Some(mut around)) = (&region.end, self.around) {
             let is_break = matches!(region.end, Terminator::Break(_));
             around.any_break |= is_break;
             let target = if is_break { around.breaks } else { around.continues };
             self.depends(target, path);
-            self.stmts[region.stmt.index()] = Some(path);
+            let here = self.helper();
+            self.depends(here, path);
+            self.depends(here, around.before);
+            around.before = here;
+            self.stmts[region.stmt.index()] = Some(here);
+            self.around = Some(around);
         }
     }
 
@@ -261,8 +259,8 @@ impl<'a> Graph<'a> {
 
     fn repeat(&mut self, region: RegionId, inst: &'a Inst, [from, to]: [Value; 2], inits: &[Value], body: RegionId) {
         let ssa = self.ssa;
-        let [breaks, continues, exits, whole, start, control] = std::array::from_fn(|_| self.helper());
-        let outer = self.around.replace(Around { breaks, continues, any_break: false });
+        let [breaks, continues, before, exits, whole, start, control] = std::array::from_fn(|_| self.helper());
+        let outer = self.around.replace(Around { breaks, continues, before, any_break: false });
         self.paths[body.index()] = start;
         self.control[body.index()] = control;
         self.depends(control, self.control[region.index()]);
@@ -346,7 +344,6 @@ impl<'a> Graph<'a> {
             synchronises[n] = counts[stmt.end.index()] > counts[n];
         }
         Uniformity {
-            paths: self.paths.iter().map(width).collect(),
             control: self.control.iter().map(width).collect(),
             stmts: self.stmts.iter().map(|n| n.as_ref().map_or(DISPATCH, width)).collect(),
             synchronises,

@@ -316,8 +316,12 @@ impl Faults for Faulty {
                 own.leave_loop();
                 own.leave_loop();
             }
-            (Fault::ContinueBreaks, StmtKind::Continue) => own.leave_loop(),
-            (Fault::ReturnBreaks, StmtKind::Return) if in_loops > 0 => own.leave_loop(),
+            (Fault::ContinueBreaks, StmtKind::Continue) => {
+                own.leave_loop();
+            }
+            (Fault::ReturnBreaks, StmtKind::Return) if in_loops > 0 => {
+                own.leave_loop();
+            }
             (Fault::MissedBarrier, StmtKind::Barrier) => {}
             (Fault::BarrierInLoop, StmtKind::Barrier) if in_loops > 0 => {}
             (Fault::SecondBarrier, StmtKind::Barrier) => {
