@@ -302,6 +302,12 @@ struct Site {
 /// Accesses to one buffer that are compared with each other at most; beyond, it is too much work for an answer.
 const MAX_SITES: usize = 48;
 
+/// Values that are computed at the launch for one atom of a condition, at most.
+const MAX_WORK: u32 = 128;
+
+/// Comparisons around an access that are looked at, the innermost.
+const MAX_COMPARISONS: usize = 64;
+
 /// The answer for a form, of which is known what is uniform.
 #[must_use]
 pub fn of_form(ssa: &Ssa, uniformity: &Uniformity) -> Determinism {
@@ -454,7 +460,8 @@ impl<'a> Prover<'a> {
             let facts = |value: Value| {
                 let range = flow.range(value);
                 let number = flow.numbers.of_value(value);
-                let below = flow.less.iter().filter(|(small, _)| *small == number).map(|(_, large)| *large).collect();
+                let near = flow.less.iter().rev().take(MAX_COMPARISONS);
+                let below = near.filter(|(small, _)| *small == number).map(|(_, large)| *large).collect();
                 AtomFacts { low: range.low, high: range.high, below }
             };
             let index = forms.form(ssa, &numbers, index);
@@ -1075,19 +1082,28 @@ impl<'p, 'a> View<'p, 'a> {
         }
     }
 
-    /// Whether a value can be computed from lengths, counts and inputs that nobody writes.
+    /// Whether a value can be computed from lengths, counts and inputs that nobody writes, with little work: it is computed anew for
+    /// every use.
     fn is_known_at_launch(&self, value: Value) -> bool {
+        self.is_known_within(value, &mut MAX_WORK.clone())
+    }
+
+    fn is_known_within(&self, value: Value, work: &mut u32) -> bool {
         let ssa = self.ssa();
+        *work = work.saturating_sub(1);
+        if *work == 0 {
+            return false;
+        }
         match ssa.value(value).def {
             Def::Leaf(Leaf::Lit { .. } | Leaf::Len { .. }) => true,
             Def::Leaf(Leaf::Builtin { builtin }) => is_count(builtin),
             Def::Argument(..) => false,
             Def::Result(inst, _) => match &ssa.inst(inst).kind {
                 InstKind::Op(Op::Vector { .. } | Op::Extract { .. }) => false,
-                InstKind::Op(op) => op.operands().iter().all(|operand| self.is_known_at_launch(*operand)),
+                InstKind::Op(op) => op.operands().iter().all(|operand| self.is_known_within(*operand, work)),
                 InstKind::Load { buffer, index, .. } => {
                     let buffer = ssa.kernel.buffer(*buffer);
-                    !buffer.access.is_writable() && buffer.value.scalar().is_some() && self.is_known_at_launch(*index)
+                    !buffer.access.is_writable() && buffer.value.scalar().is_some() && self.is_known_within(*index, work)
                 }
                 InstKind::Store { .. }
                 | InstKind::Atomic { .. }
