@@ -18,8 +18,8 @@
 //!
 //! The first is enough. Where it fails the second and the third together are. For each, the ids are *digits*: an index
 //! `4·w·gid.y + 4·gid.x + k` is one-to-one if each digit's factor is larger than everything that the smaller digits and the rest can add
-//! up to, and if nothing wraps: then different digits give different elements. If that fails, the two indices may still lie apart:
-//! the largest of one below the smallest of the other.
+//! up to, and if nothing wraps: then different digits give different elements. The counter of a loop may be a digit as well. If that
+//! fails, the two indices may still lie apart: the largest of one below the smallest of the other.
 //!
 //! **Conditions.** What `w` is, is known at the launch. So an inequality that does not hold by itself but is made of lengths, counts
 //! and values from `read` and `uniform` buffers becomes a condition, such as `w * gid_count.y <= 4294967296`, and
@@ -304,6 +304,9 @@ const MAX_SITES: usize = 48;
 
 /// Values that are computed at the launch for one atom of a condition, at most.
 const MAX_WORK: u32 = 128;
+
+/// What invocations have of their own that counts as digits, at most: their orders are tried.
+const MAX_OWN: usize = 2;
 
 /// Comparisons around an access that are looked at, the innermost.
 const MAX_COMPARISONS: usize = 64;
@@ -655,6 +658,8 @@ struct Side {
     digits: BTreeMap<Builtin, Sum>,
     /// What both sides share.
     shared: Sum,
+    /// By what each invocation has of its own, such as the counter of a loop: its factor.
+    own: BTreeMap<Atom, Sum>,
     /// The smallest and the largest that the rest can be.
     low: Sum,
     high: Sum,
@@ -839,6 +844,7 @@ impl<'p, 'a> View<'p, 'a> {
         let mut side = Side {
             digits: BTreeMap::new(),
             shared: Sum::default(),
+            own: BTreeMap::new(),
             low: Sum::default(),
             high: Sum::default(),
             only: self.owners().into_iter().filter_map(|id| Some((id, self.only(site, id)?))).collect(),
@@ -864,28 +870,57 @@ impl<'p, 'a> View<'p, 'a> {
                     side.digits.entry(id).or_default().add(kept, times);
                 }
                 None if private == 0 => side.shared.add(kept, times),
-                Some(_) | None => {
-                    // Everything is at least 0, so a product grows with each of its atoms.
-                    let mut high = Sum::number(times.abs());
-                    let mut low = times.abs();
-                    for atom in &kept {
-                        let most = if self.atom_is_shared(*atom) { Sum::product(vec![*atom], 1) } else { self.high(site, *atom) };
-                        high = high.times(&most);
-                        low = low.saturating_mul(self.low(site, *atom));
-                    }
-                    let low = Sum::number(low);
-                    if times > 0 {
-                        side.high = side.high.plus(&high, 1);
-                        side.low = side.low.plus(&low, 1);
-                    } else {
-                        side.high = side.high.plus(&low, -1);
-                        side.low = side.low.plus(&high, -1);
-                    }
+                None if private == 1 => {
+                    let own = *kept.iter().find(|atom| !self.atom_is_shared(**atom))?;
+                    let at = kept.iter().position(|atom| *atom == own)?;
+                    kept.remove(at);
+                    side.own.entry(own).or_default().add(kept, times);
                 }
+                Some(_) | None => self.spread(site, &mut side, kept, times),
             }
         }
         side.digits.retain(|_, factor| !factor.0.is_empty());
+        side.own.retain(|_, factor| !factor.0.is_empty());
         Some(side)
+    }
+
+    /// Adds what a product can be to the rest of a side. Everything is at least 0, so a product grows with each of its atoms.
+    fn spread(&self, site: &Site, side: &mut Side, atoms: Vec<Atom>, times: i128) {
+        let mut high = Sum::number(times.abs());
+        let mut low = times.abs();
+        for atom in &atoms {
+            let most = if self.atom_is_shared(*atom) { Sum::product(vec![*atom], 1) } else { self.high(site, *atom) };
+            high = high.times(&most);
+            low = low.saturating_mul(self.low(site, *atom));
+        }
+        let low = Sum::number(low);
+        let (least, most, sign) = if times > 0 { (&low, &high, 1) } else { (&high, &low, -1) };
+        side.low = std::mem::take(&mut side.low).plus(least, sign);
+        side.high = std::mem::take(&mut side.high).plus(most, sign);
+    }
+
+    /// Takes what each invocation has of its own for part of the rest, but for what counts as a digit.
+    fn settle(&self, site: &Site, side: &mut Side, digits: &[Atom]) {
+        for (own, factor) in std::mem::take(&mut side.own) {
+            if digits.contains(&own) {
+                continue;
+            }
+            for (atoms, times) in factor.0 {
+                let atoms = atoms.into_iter().chain([own]).collect();
+                self.spread(site, side, atoms, times);
+            }
+        }
+    }
+
+    /// The largest that something of its own can be in either invocation.
+    fn most(&self, atom: Atom) -> Sum {
+        let (one, other) = (self.high(self.a, atom), self.high(self.b, atom));
+        let number = |sum: &Sum| if sum.0.keys().all(Vec::is_empty) { Some(sum.0.values().sum::<i128>()) } else { None };
+        match (number(&one), number(&other)) {
+            _ if one == other => one,
+            (Some(one), Some(other)) => Sum::number(one.max(other)),
+            (_, _) => Sum::number(u32::MAX.into()),
+        }
     }
 
     /// Both indices are the same scan over the whole workgroup, and every invocation that gets here adds to it: each has a number of
@@ -900,9 +935,25 @@ impl<'p, 'a> View<'p, 'a> {
         (same && whole && in_step && counts(self.a) && counts(self.b)).then(Vec::new)
     }
 
-    /// Different digits give different elements.
+    /// Different digits give different elements. What both have of their own with the same factor may be a digit too, which tells
+    /// nothing about who is who, or part of the rest.
     fn one_to_one(&mut self) -> Option<Vec<Condition>> {
+        let (a, b) = (self.side(self.a)?, self.side(self.b)?);
+        let common: Vec<Atom> =
+            a.own.iter().filter(|(own, factor)| b.own.get(own) == Some(factor)).map(|(own, _)| *own).take(MAX_OWN).collect();
+        let with = if common.is_empty() { None } else { self.one_to_one_over(&common) };
+        with.or_else(|| self.one_to_one_over(&[]))
+    }
+
+    fn one_to_one_over(&mut self, own: &[Atom]) -> Option<Vec<Condition>> {
+        self.conditions.clear();
         let (mut a, mut b) = (self.side(self.a)?, self.side(self.b)?);
+        let mut digits: Vec<(Sum, Sum)> = Vec::new();
+        for atom in own {
+            digits.push((magnitude(a.own.get(atom)?)?, self.most(*atom)));
+        }
+        self.settle(self.a, &mut a, own);
+        self.settle(self.b, &mut b, own);
         for id in self.owners() {
             match (a.only.get(&id).copied(), b.only.get(&id).copied()) {
                 // They agree on it, so it does not tell them apart.
@@ -924,7 +975,6 @@ impl<'p, 'a> View<'p, 'a> {
             }
         }
         // Every id that may differ has a factor, or the launch leaves it one value.
-        let mut digits: Vec<(Sum, Sum)> = Vec::new();
         for id in self.owners() {
             if a.only.contains_key(&id) && a.only.get(&id) == b.only.get(&id) {
                 continue;
@@ -979,7 +1029,9 @@ impl<'p, 'a> View<'p, 'a> {
 
     /// The largest index of one is below the smallest of the other.
     fn disjoint(&mut self) -> Option<Vec<Condition>> {
-        let (a, b) = (self.side(self.a)?, self.side(self.b)?);
+        let (mut a, mut b) = (self.side(self.a)?, self.side(self.b)?);
+        self.settle(self.a, &mut a, &[]);
+        self.settle(self.b, &mut b, &[]);
         let whole = |view: &Self, side: &Side, site: &Site| -> Option<(Sum, Sum)> {
             let (mut low, mut high) = (side.low.clone(), side.high.clone());
             for (id, factor) in &side.digits {
