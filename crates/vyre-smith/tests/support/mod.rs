@@ -10,12 +10,21 @@ pub fn programs(usually: u64) -> u64 {
     std::env::var("VYRE_SMITH_PROGRAMS").ok().and_then(|text| text.parse().ok()).unwrap_or(usually)
 }
 
-/// Calls `each` with the numbers below `count`, on two threads.
+/// Calls `each` with the numbers below `count`, on two threads; when one fails, the other goes no further.
 pub fn in_parallel(count: u64, each: impl Fn(u64) + Sync) {
+    struct StopIfPanicking<'a>(&'a AtomicU64, u64);
+    impl Drop for StopIfPanicking<'_> {
+        fn drop(&mut self) {
+            if std::thread::panicking() {
+                self.0.store(self.1, Ordering::Relaxed);
+            }
+        }
+    }
     let next = AtomicU64::new(0);
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
+                let _stop = StopIfPanicking(&next, count);
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     if number >= count {
