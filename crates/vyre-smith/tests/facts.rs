@@ -122,14 +122,17 @@ fn what_is_claimed_about_kernels_that_almost_race_holds() {
 }
 
 #[test]
-fn what_was_once_claimed_wrongly_holds() {
+fn what_is_easily_claimed_wrongly_holds() {
     // What a bool is made of is not what it is: the index was proven to be in bounds.
     let numbers_as_bools = "let x = (lid.x & 1) + 5  out[u32(bool(x)) - 3] = 1";
     // Which way an iteration ends chooses what the loop results in, also without a `break`: `s` was uniform.
     let a_continue_chooses = "let s = 0  for k in 0..3 { if gid.x == 2 { s = 7  continue }  s = 2 }  out[gid.x] = s";
     // Who continues does not get to the `break`, which did not diverge.
     let behind_a_continue = "for k in 0..3 { if gid.x == 2 { continue }  if len(out) == 8 { break } }  out[gid.x] = 1";
-    for body in [numbers_as_bools, a_continue_chooses, behind_a_continue] {
+    // Who continues misses the `break`, and leaves the loop later with another value: `s` is not uniform.
+    let past_a_break =
+        "let s = 0  for k in 0..3 { s = k + 1  if gid.x == 2 { continue }  if len(out) == 8 { break } }  out[gid.x] = s";
+    for body in [numbers_as_bools, a_continue_chooses, behind_a_continue, past_a_break] {
         let body = body.replace("  ", "\n").replace("{ ", "{\n").replace(" }", "\n}");
         let program = format!("program reduced {{\nworkgroup 8\nbuffer out: output u32[8] @0\n{body}\n}}\n");
         let program = text::parse("reduced", &program).unwrap_or_else(|report| panic!("{report}"));

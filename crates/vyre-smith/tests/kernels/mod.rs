@@ -182,7 +182,8 @@ impl Maker {
 
     fn guard(&mut self) -> String {
         let number = self.rng.below(4);
-        match self.rng.below(10) {
+        let counter = self.counters.last().cloned().unwrap_or_else(|| "h".into());
+        match self.rng.below(13) {
             0 => "gid.x < w".into(),
             1 => "gid.x < h".into(),
             2 => "lid.x == 0".into(),
@@ -195,6 +196,8 @@ impl Maker {
                 format!("{index} < len(a)")
             }
             8 => format!("wid.x == {number}"),
+            9 => format!("w > {number}"),
+            10 | 11 => format!("{counter} == {number}"),
             _ => format!("gid.x < {number} || gid.y < w"),
         }
     }
