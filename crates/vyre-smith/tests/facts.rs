@@ -23,7 +23,7 @@ use vyre_foundation::analysis::determinism::Proof;
 use vyre_foundation::ir::Program;
 use vyre_foundation::launch::plan;
 use vyre_foundation::passes::optimize;
-use vyre_foundation::specialize;
+use vyre_foundation::{specialize, text};
 use vyre_reference::checked::{Effort, Kind, Verdict, check};
 use vyre_reference::{Options, RunError, Schedule, trace};
 use vyre_smith::generate::{Figure, Numbered, Preset, asked};
@@ -131,4 +131,24 @@ fn what_is_claimed_about_kernels_that_almost_race_holds() {
     let proven = totals[Claim::Deterministic as usize].load(Ordering::Relaxed);
     println!("{valid} valid kernels, {proven} launches proven");
     assert!(proven * 10 > valid, "only {proven} of {valid} launches are proven");
+}
+
+#[test]
+fn what_is_easily_claimed_wrongly_holds() {
+    // What a bool is made of is not what it is: the index was proven to be in bounds.
+    let numbers_as_bools = "let x = (lid.x & 1) + 5  out[u32(bool(x)) - 3] = 1";
+    // Which way an iteration ends chooses what the loop results in, also without a `break`: `s` was uniform.
+    let a_continue_chooses = "let s = 0  for k in 0..3 { if gid.x == 2 { s = 7  continue }  s = 2 }  out[gid.x] = s";
+    // Who continues does not get to the `break`, which did not diverge.
+    let behind_a_continue = "for k in 0..3 { if gid.x == 2 { continue }  if len(out) == 8 { break } }  out[gid.x] = 1";
+    // Who continues misses the `break`, and leaves the loop later with another value: `s` is not uniform.
+    let past_a_break =
+        "let s = 0  for k in 0..3 { s = k + 1  if gid.x == 2 { continue }  if len(out) == 8 { break } }  out[gid.x] = s";
+    for body in [numbers_as_bools, a_continue_chooses, behind_a_continue, past_a_break] {
+        let body = body.replace("  ", "\n").replace("{ ", "{\n").replace(" }", "\n}");
+        let program = format!("program reduced {{\nworkgroup 8\nbuffer out: output u32[8] @0\n{body}\n}}\n");
+        let program = text::parse("reduced", &program).unwrap_or_else(|report| panic!("{report}"));
+        let case = Case::new(program.clone(), Vec::new());
+        hold("reduced", &case, &program, 0, &mut Counts::default());
+    }
 }

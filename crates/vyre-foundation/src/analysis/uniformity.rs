@@ -15,8 +15,8 @@
 //!   another value than the end of the body, also the conditions that lead there, since they choose.
 //! - the result of an `if`: what the arms yield, and the condition if that chooses between two values.
 //! - the result of a loop: what it carries and breaks with, and what decides in which iteration it is left: both bounds, the
-//!   conditions around each `break`, and around each `continue` if there is a `break` that it could skip. A variable that the loop
-//!   never changes is what it was.
+//!   conditions around each `break`, and around each `continue` if there is a `break` that it could skip, or if it gives another
+//!   value than the end of the body. A variable that the loop never changes is what it was.
 //!
 //! `return` and `trap` never choose: those that are gone evaluate nothing.
 //!
@@ -290,6 +290,7 @@ impl<'a> Graph<'a> {
             }
             if next().any(|value| Some(value) != next().next()) {
                 self.depends(node(*arg), continues);
+                self.depends(node(*result), continues);
             }
             for value in left().chain(next()).chain([init]) {
                 self.depends(node(*result), node(value));

@@ -52,7 +52,7 @@ pub fn kernel(number: u64) -> Option<Case> {
     let _ = write!(
         maker.out,
         "program k {{\n  workgroup {} {}\n  buffer p: read u32 @0\n  buffer a: read_write u32 @1\n  buffer small: read_write u8 @2\n  \
-         buffer tile: workgroup u32[64]\n\n  let w = p[0]\n  let h = p[1]\n",
+         buffer tile: workgroup u32[64]\n\n  let w = p[0]\n  let h = p[1]\n  let s = 0\n",
         size[0], size[1]
     );
     let statements = 1 + maker.rng.below(4);
@@ -78,7 +78,7 @@ impl Maker {
 
     fn atom(&mut self) -> String {
         let counter = self.counters.last().cloned().unwrap_or_else(|| "1".into());
-        match self.rng.below(14) {
+        match self.rng.below(16) {
             0..=2 => "gid.x".into(),
             3 => "gid.y".into(),
             4 | 5 => "lid.x".into(),
@@ -87,7 +87,18 @@ impl Maker {
             8 => "wid.y".into(),
             9..=11 => counter,
             12 => "w".into(),
-            _ => "h".into(),
+            13 => "h".into(),
+            _ => "s".into(),
+        }
+    }
+
+    /// A new value for the variable that all of the kernel assigns to.
+    fn assign(&mut self) -> String {
+        match self.rng.below(4) {
+            0 => "s = s + 1".into(),
+            1 => format!("s = {}", self.rng.below(4)),
+            2 => "s = w".into(),
+            _ => format!("s = {}", self.counters.last().map_or("h", |counter| counter)),
         }
     }
 
@@ -130,6 +141,7 @@ impl Maker {
                 (false, 4) => "(gid.y * gid_count.x + gid.x) * 3 + ".to_string() + &counter,
                 (false, 5) => format!("(wid.y * wid_count.x + wid.x) * {} + {whole}", x * y),
                 (false, 6) => "wid.y * wid_count.x + wid.x".into(),
+                (false, 7) if self.rng.chance(30) => "gid.x + s".into(),
                 (false, _) => format!("{counter} * (gid_count.x * gid_count.y) + gid.y * gid_count.x + gid.x"),
             };
         }
@@ -170,7 +182,8 @@ impl Maker {
 
     fn guard(&mut self) -> String {
         let number = self.rng.below(4);
-        match self.rng.below(10) {
+        let counter = self.counters.last().cloned().unwrap_or_else(|| "h".into());
+        match self.rng.below(13) {
             0 => "gid.x < w".into(),
             1 => "gid.x < h".into(),
             2 => "lid.x == 0".into(),
@@ -183,12 +196,14 @@ impl Maker {
                 format!("{index} < len(a)")
             }
             8 => format!("wid.x == {number}"),
+            9 => format!("w > {number}"),
+            10 | 11 => format!("{counter} == {number}"),
             _ => format!("gid.x < {number} || gid.y < w"),
         }
     }
 
     fn statement(&mut self, uniform: bool) {
-        match self.rng.below(20) {
+        match self.rng.below(23) {
             0..=4 => {
                 let (index, value) = (self.index(false), self.value());
                 self.line(&format!("a[{index}] = {value}"));
@@ -231,7 +246,19 @@ impl Maker {
             }
             19 if !self.counters.is_empty() => {
                 let (guard, way) = (self.guard(), self.rng.pick(&["break", "continue"]));
-                self.line(&format!("if {guard} {{ {way} }}"));
+                self.line(&format!("if {guard} {{"));
+                self.depth += 1;
+                if self.rng.chance(50) {
+                    let assign = self.assign();
+                    self.line(&assign);
+                }
+                self.line(way);
+                self.depth -= 1;
+                self.line("}");
+            }
+            20 | 21 => {
+                let assign = self.assign();
+                self.line(&assign);
             }
             _ => {
                 let (first, second) = (self.index(false), self.index(true));
