@@ -5,7 +5,7 @@ use super::ast::{ExprKind, OpenInt, StmtKind};
 use super::declarations::{does_not_fit, with_conversion, with_suffix};
 use super::infer::{self, Context};
 use crate::diagnostic::{Location, Mistakes, Poison, Span, Spans};
-use crate::ir::{Body, Child, Expr, Literal, Node, NodeId, Parts, Size};
+use crate::ir::{Atomic, Body, Child, Expr, Literal, Loop, Node, NodeId, Parts, Size, Subgroup};
 use vyre_spec::limits::SUBGROUP_SIZES;
 
 /// The IR of a text.
@@ -114,37 +114,32 @@ impl Lowering {
     fn stmt(&mut self, stmt: ast::Stmt) -> Node {
         let place = self.place(stmt.span, stmt.head);
         match stmt.kind {
-            StmtKind::Let(name, value) => Node::Let { name, value: self.expr(value) },
-            StmtKind::Assign(name, value) => Node::Assign { name, value: self.expr(value) },
+            StmtKind::Let(name, value) => Node::Let { name, value: self.child(value) },
+            StmtKind::Assign(name, value) => Node::Assign { name, value: self.child(value) },
             StmtKind::Store(buffer, index, value) => {
                 let index = self.expr(index);
-                Node::Store { buffer, index, value: self.expr(value) }
+                Node::store(buffer, index, self.expr(value))
             }
             StmtKind::Atomic { result, op, function, buffer, index, operands } => {
                 self.spans.operations.push((NodeId(place), function));
                 let result = self.result(place, result);
                 let index = self.expr(index);
-                Node::Atomic {
-                    result,
-                    op,
-                    buffer,
-                    index,
-                    operands: operands.into_iter().map(|operand| self.expr(operand)).collect(),
-                }
+                let operands = operands.into_iter().map(|operand| self.expr(operand)).collect();
+                Atomic { result, op, buffer, index, operands }.into()
             }
             StmtKind::Subgroup { result, op, operands } => {
                 let result = self.result(place, result);
-                Node::Subgroup { result, op, operands: operands.into_iter().map(|operand| self.expr(operand)).collect() }
+                Subgroup { result, op, operands: operands.into_iter().map(|operand| self.expr(operand)).collect() }.into()
             }
             StmtKind::If(cond, then, otherwise) => {
-                let cond = self.expr(cond);
+                let cond = self.child(cond);
                 let then = self.body(then);
                 Node::If { cond, then, otherwise: self.body(otherwise) }
             }
             StmtKind::Loop(var, from, to, body) => {
                 let from = self.expr(from);
                 let to = self.expr(to);
-                Node::Loop { var, from, to, body: self.body(body) }
+                Loop { var, from, to, body: self.body(body) }.into()
             }
             StmtKind::Break => Node::Break,
             StmtKind::Continue => Node::Continue,

@@ -6,8 +6,8 @@
 
 use crate::diagnostic::{BufferPart, Diagnostic, Fix, Location, Mistakes, Poison};
 use crate::ir::{
-    Access, Axis, Body, BufferDecl, Builtin, DataType, Element, Expr, Item, Literal, Name, Node, NodeId, OpId, Parts, Program,
-    Size, SpecValue,
+    Access, Atomic, Axis, Body, BufferDecl, Builtin, DataType, Element, Expr, Item, Literal, Loop, Name, Node, NodeId, OpId,
+    Parts, Program, Size, SpecValue, Store, Subgroup,
 };
 use crate::kernel::{
     AccessId, AccessKind, Body as StmtBody, Buffer, BufferId, ExprId, ExprKind, Few, Kernel, MAX_OPERANDS, MemoryAccess, Stmt,
@@ -513,7 +513,8 @@ impl<'a> Resolver<'a> {
                     None => self.nothing(),
                 }
             }
-            Node::Store { buffer, index, value } => {
+            Node::Store(store) => {
+                let Store { buffer, index, value } = &**store;
                 let target = self.writable(buffer, place);
                 let index = self.index(index);
                 let value = self.expr(value);
@@ -526,7 +527,8 @@ impl<'a> Resolver<'a> {
                     None => self.nothing(),
                 }
             }
-            Node::Atomic { result, op, buffer, index, operands } => {
+            Node::Atomic(atomic) => {
+                let Atomic { result, op, buffer, index, operands } = &**atomic;
                 self.kernel.uses.atomics = true;
                 let target = self.atomic_target(buffer, place);
                 let index = self.index(index);
@@ -541,7 +543,8 @@ impl<'a> Resolver<'a> {
                     None => self.nothing(),
                 }
             }
-            Node::Subgroup { result, op, operands } => {
+            Node::Subgroup(subgroup) => {
+                let Subgroup { result, op, operands } = &**subgroup;
                 self.kernel.uses.subgroup = true;
                 self.subgroup_declared(place);
                 let operands: Vec<Typed> = operands.iter().map(|operand| self.expr(operand)).collect();
@@ -557,7 +560,8 @@ impl<'a> Resolver<'a> {
                 self.control -= 1;
                 StmtKind::If { cond: cond.id, then, otherwise }
             }
-            Node::Loop { var, from, to, body } => {
+            Node::Loop(repeat) => {
+                let Loop { var, from, to, body } = &**repeat;
                 let from = self.fixed(from, Scalar::U32, ErrorCode::E0307, "a loop bound");
                 let to = self.fixed(to, Scalar::U32, ErrorCode::E0307, "a loop bound");
                 let outer = self.declared.len();
@@ -1226,11 +1230,10 @@ fn all_declared(program: &Program) -> HashMap<&Name, Vec<(NodeId, Location)>> {
     for (n, (item, _)) in program.walk().enumerate() {
         let place = NodeId(n as u32);
         let declared = match item {
-            Item::Node(Node::Let { name, .. } | Node::Loop { var: name, .. }) => Some((name, Location::Head(place))),
-            Item::Node(Node::Atomic { result, .. } | Node::Subgroup { result, .. }) => {
-                result.as_ref().map(|name| (name, Location::Result(place)))
-            }
-            Item::Node(_) | Item::Expr(_) => None,
+            Item::Node(Node::Let { name, .. }) => Some((name, Location::Head(place))),
+            Item::Node(Node::Loop(repeat)) => Some((&repeat.var, Location::Head(place))),
+            Item::Node(node) => node.result().map(|name| (name, Location::Result(place))),
+            Item::Expr(_) => None,
         };
         if let Some((name, location)) = declared {
             all.entry(name).or_default().push((place, location));
