@@ -10,7 +10,7 @@ use crate::reduce::tree::{declared, rewrite};
 use std::collections::BTreeMap;
 use std::fmt;
 use vyre_foundation::ir::{
-    Axis, BinaryOp, Body, Builtin, Expr, Item, Literal, Name, Node, NodeId, Program, Scalar, TernaryOp, UnaryOp, ValueType,
+    Axis, BinaryOp, Body, Builtin, Expr, Item, Literal, Loop, Name, Node, NodeId, Program, Scalar, TernaryOp, UnaryOp, ValueType,
 };
 use vyre_foundation::specialize;
 use vyre_spec::Law;
@@ -169,8 +169,20 @@ fn otherwise_statement(kind: Kind, node: &Node, fresh: &dyn Fn(&str) -> Name) ->
     match kind {
         Kind::Named => {
             let (name, mut named) = (fresh("named"), node.clone());
-            let (Node::Store { value, .. } | Node::Assign { value, .. } | Node::Let { value, .. }) = &mut named else {
-                return None;
+            let value: &mut Expr = match &mut named {
+                Node::Store(store) => &mut store.value,
+                Node::Assign { value, .. } | Node::Let { value, .. } => value,
+                Node::Atomic(_)
+                | Node::Subgroup(_)
+                | Node::If { .. }
+                | Node::Loop(_)
+                | Node::Break
+                | Node::Continue
+                | Node::Return
+                | Node::Barrier { .. }
+                | Node::Trap { .. }
+                | Node::Block(_)
+                | Node::Region { .. } => return None,
             };
             let value = std::mem::replace(value, Expr::var(&name));
             Some(vec![Node::let_bind(&name, value), named])
@@ -183,12 +195,13 @@ fn otherwise_statement(kind: Kind, node: &Node, fresh: &dyn Fn(&str) -> Name) ->
             Some(vec![Node::if_then(never, vec![Node::trap(666)]), node.clone()])
         }
         Kind::NeverLoop => {
-            let again = matches!(node, Node::Store { .. }).then(|| node.clone());
+            let again = matches!(node, Node::Store(_)).then(|| node.clone());
             let body = again.into_iter().chain([Node::Return]).collect();
             Some(vec![Node::loop_for(fresh("never"), Expr::u32(1), Expr::u32(0), body), node.clone()])
         }
         Kind::Peel => {
-            let Node::Loop { var, from, to, body } = node else { return None };
+            let Node::Loop(repeat) = node else { return None };
+            let Loop { var, from, to, body } = &**repeat;
             // An iteration that is cut short has no loop to go on with when it stands by itself.
             if leaves(body) {
                 return None;
@@ -211,7 +224,7 @@ fn otherwise_statement(kind: Kind, node: &Node, fresh: &dyn Fn(&str) -> Name) ->
 
 /// Whether a `break` or `continue` in this body is about the loop around it.
 fn leaves(body: &Body) -> bool {
-    let inside = |node: &Node| !matches!(node, Node::Loop { .. }) && node.bodies().any(leaves);
+    let inside = |node: &Node| !matches!(node, Node::Loop(_)) && node.bodies().any(leaves);
     body.iter().any(|node| matches!(node, Node::Break | Node::Continue) || inside(node))
 }
 

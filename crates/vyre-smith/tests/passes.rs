@@ -113,7 +113,7 @@ fn with_traps(program: &Program, wanted: &dyn Fn(NodeId) -> bool) -> Program {
         for node in nodes {
             let id = NodeId(*next);
             *next += 1;
-            if let Node::Store { buffer, index, .. } | Node::Atomic { buffer, index, .. } = node
+            if let Some((buffer, index)) = node.access()
                 && wanted(id)
             {
                 out.push(trap_unless_below(buffer, index));

@@ -151,10 +151,9 @@ impl<'k> Cut<'k> {
                 self.renamed.insert(name.clone(), new.clone());
                 old = Some(std::mem::replace(&mut name, new));
             }
-            if let Node::Let { name: declared, .. }
-            | Node::Atomic { result: Some(declared), .. }
-            | Node::Subgroup { result: Some(declared), .. } = &mut node
-            {
+            if let Node::Let { name: declared, .. } = &mut node {
+                *declared = name.clone();
+            } else if let Some(Some(declared)) = node.result_mut() {
                 *declared = name.clone();
             }
             let definition = value.map(|value| (node.clone(), value));
@@ -585,11 +584,11 @@ fn buffers_used(body: &[Node]) -> HashSet<Name> {
     let mut used = HashSet::new();
     for (stop, _) in Walk::body(body) {
         match stop {
-            Stop::Node(Node::Store { buffer, .. } | Node::Atomic { buffer, .. })
-            | Stop::Expr(Expr::Len(buffer) | Expr::Load { buffer, .. }) => {
+            Stop::Node(node) => used.extend(node.access().map(|(buffer, _)| buffer.clone())),
+            Stop::Expr(Expr::Len(buffer) | Expr::Load { buffer, .. }) => {
                 used.insert(buffer.clone());
             }
-            Stop::Node(_) | Stop::Expr(_) => {}
+            Stop::Expr(_) => {}
         }
     }
     used

@@ -129,6 +129,14 @@ impl Clone for Child {
     }
 }
 
+impl PartialEq for Child {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for Child {}
+
 impl Clone for Expr {
     fn clone(&self) -> Self {
         tree::clone_expr(self)

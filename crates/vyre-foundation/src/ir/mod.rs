@@ -25,7 +25,8 @@ pub use buffer::{Access, BufferDecl, Element, Size};
 pub use expr::{Child, Expr};
 pub use literal::{F32Bits, F64Bits, Literal};
 pub use name::Name;
-pub use node::{Body, Node};
+pub use node::{Atomic, Body, Loop, Node, Store, Subgroup};
+pub(crate) use program::Counts;
 pub use program::{ConstDecl, Fingerprint, Parts, Program};
 pub use tree::{Item, NodeId, Walk};
 

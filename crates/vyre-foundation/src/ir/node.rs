@@ -1,6 +1,6 @@
 //! Statements and their builders.
 
-use super::expr::Expr;
+use super::expr::{Child, Expr};
 use super::name::Name;
 use super::tree;
 use crate::memory_model::MemoryOrdering;
@@ -8,7 +8,7 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use vyre_spec::{AtomicOp, SubgroupOp};
 
-/// A statement.
+/// A statement: four words, so that long lists of them stay small. What would take more is in a box.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Node {
     /// Declares a variable until the end of the enclosing scope.
@@ -16,66 +16,32 @@ pub enum Node {
         /// The new name.
         name: Name,
         /// Its first value, which also gives its type.
-        value: Expr,
+        value: Child,
     },
     /// Changes a variable that a `Let` declared.
     Assign {
         /// The variable.
         name: Name,
         /// The new value, of the variable's type.
-        value: Expr,
+        value: Child,
     },
     /// Writes one element, narrowed to the buffer's type; dropped out of bounds.
-    Store {
-        /// A buffer that can be written.
-        buffer: Name,
-        /// The element; `u32`.
-        index: Expr,
-        /// The value, of the buffer's value type.
-        value: Expr,
-    },
+    Store(Box<Store>),
     /// One atomic access; out of bounds it gives 0 and changes nothing.
-    Atomic {
-        /// The variable that gets the op's result, declared here.
-        result: Option<Name>,
-        /// The op; its table row has the types.
-        op: AtomicOp,
-        /// A `u32` or `i32` buffer that can be written.
-        buffer: Name,
-        /// The element; `u32`.
-        index: Expr,
-        /// What the op takes beside buffer and index.
-        operands: Vec<Expr>,
-    },
+    Atomic(Box<Atomic>),
     /// One exchange among the invocations of a subgroup; must be reached uniformly in the workgroup.
-    Subgroup {
-        /// The variable that gets the op's result, declared here.
-        result: Option<Name>,
-        /// The op; its table row has the types.
-        op: SubgroupOp,
-        /// The operands.
-        operands: Vec<Expr>,
-    },
+    Subgroup(Box<Subgroup>),
     /// Runs one of two bodies.
     If {
         /// A `bool`.
-        cond: Expr,
+        cond: Child,
         /// Runs if it is true.
         then: Body,
         /// Runs if it is false.
         otherwise: Body,
     },
     /// Runs the body for each `u32` from `from` up to but not including `to`; both are evaluated once.
-    Loop {
-        /// The counter, declared here for the body, never assignable.
-        var: Name,
-        /// The first value; `u32`.
-        from: Expr,
-        /// One past the last; `u32`.
-        to: Expr,
-        /// What is repeated.
-        body: Body,
-    },
+    Loop(Box<Loop>),
     /// Leaves the innermost loop.
     Break,
     /// Goes on with the next round of the innermost loop.
@@ -103,27 +69,105 @@ pub enum Node {
     },
 }
 
+/// The parts of [`Node::Store`].
+#[derive(Clone, PartialEq, Eq)]
+pub struct Store {
+    /// A buffer that can be written.
+    pub buffer: Name,
+    /// The element; `u32`.
+    pub index: Expr,
+    /// The value, of the buffer's value type.
+    pub value: Expr,
+}
+
+/// The parts of [`Node::Atomic`].
+#[derive(Clone, PartialEq, Eq)]
+pub struct Atomic {
+    /// The variable that gets the op's result, declared here.
+    pub result: Option<Name>,
+    /// The op; its table row has the types.
+    pub op: AtomicOp,
+    /// A `u32` or `i32` buffer that can be written.
+    pub buffer: Name,
+    /// The element; `u32`.
+    pub index: Expr,
+    /// What the op takes beside buffer and index.
+    pub operands: Vec<Expr>,
+}
+
+/// The parts of [`Node::Subgroup`].
+#[derive(Clone, PartialEq, Eq)]
+pub struct Subgroup {
+    /// The variable that gets the op's result, declared here.
+    pub result: Option<Name>,
+    /// The op; its table row has the types.
+    pub op: SubgroupOp,
+    /// The operands.
+    pub operands: Vec<Expr>,
+}
+
+/// The parts of [`Node::Loop`].
+#[derive(Clone, PartialEq, Eq)]
+pub struct Loop {
+    /// The counter, declared here for the body, never assignable.
+    pub var: Name,
+    /// The first value; `u32`.
+    pub from: Expr,
+    /// One past the last; `u32`.
+    pub to: Expr,
+    /// What is repeated.
+    pub body: Body,
+}
+
+impl From<Store> for Node {
+    fn from(parts: Store) -> Self {
+        Node::Store(Box::new(parts))
+    }
+}
+
+impl From<Atomic> for Node {
+    fn from(parts: Atomic) -> Self {
+        Node::Atomic(Box::new(parts))
+    }
+}
+
+impl From<Subgroup> for Node {
+    fn from(parts: Subgroup) -> Self {
+        Node::Subgroup(Box::new(parts))
+    }
+}
+
+impl From<Loop> for Node {
+    fn from(parts: Loop) -> Self {
+        Node::Loop(Box::new(parts))
+    }
+}
+
 /// Statements in order; dropping and cloning them does not recurse, so any depth is safe.
+///
+/// One word, and nothing else if there are no statements.
 #[derive(Default)]
-pub struct Body(Vec<Node>);
+pub struct Body(Option<Box<Vec<Node>>>);
+
+static EMPTY: Vec<Node> = Vec::new();
 
 impl Body {
     /// The statements themselves.
     #[must_use]
     pub fn into_inner(mut self) -> Vec<Node> {
-        std::mem::take(&mut self.0)
+        self.0.take().map_or_else(Vec::new, |nodes| *nodes)
     }
 }
 
 impl From<Vec<Node>> for Body {
     fn from(nodes: Vec<Node>) -> Self {
-        Body(nodes)
+        Body((!nodes.is_empty()).then(|| Box::new(nodes)))
     }
 }
 
 impl FromIterator<Node> for Body {
     fn from_iter<I: IntoIterator<Item = Node>>(nodes: I) -> Self {
-        Body(nodes.into_iter().collect())
+        nodes.into_iter().collect::<Vec<Node>>().into()
     }
 }
 
@@ -131,31 +175,33 @@ impl Deref for Body {
     type Target = Vec<Node>;
 
     fn deref(&self) -> &Vec<Node> {
-        &self.0
+        self.0.as_deref().unwrap_or(&EMPTY)
     }
 }
 
 impl DerefMut for Body {
     fn deref_mut(&mut self) -> &mut Vec<Node> {
-        &mut self.0
+        self.0.get_or_insert_default()
     }
 }
 
 impl Drop for Body {
     fn drop(&mut self) {
-        tree::drop_body(&mut self.0);
+        if let Some(nodes) = self.0.take() {
+            tree::drop_body(*nodes);
+        }
     }
 }
 
 impl Clone for Body {
     fn clone(&self) -> Self {
-        Body(tree::clone_body(&self.0))
+        tree::clone_body(self).into()
     }
 }
 
 impl PartialEq for Body {
     fn eq(&self, other: &Self) -> bool {
-        tree::same_body(&self.0, &other.0)
+        tree::same_body(self, other)
     }
 }
 
@@ -191,11 +237,20 @@ impl Node {
     pub(super) fn expr_lists(&self) -> ([Option<&Expr>; 2], &[Expr]) {
         match self {
             Node::Let { value, .. } | Node::Assign { value, .. } => ([Some(value), None], &[]),
-            Node::Store { index, value, .. } => ([Some(index), Some(value)], &[]),
-            Node::Atomic { index, operands, .. } => ([Some(index), None], operands),
-            Node::Subgroup { operands, .. } => ([None, None], operands),
+            Node::Store(store) => {
+                let Store { index, value, .. } = &**store;
+                ([Some(index), Some(value)], &[])
+            }
+            Node::Atomic(atomic) => {
+                let Atomic { index, operands, .. } = &**atomic;
+                ([Some(index), None], operands)
+            }
+            Node::Subgroup(subgroup) => ([None, None], &subgroup.operands),
             Node::If { cond, .. } => ([Some(cond), None], &[]),
-            Node::Loop { from, to, .. } => ([Some(from), Some(to)], &[]),
+            Node::Loop(repeat) => {
+                let Loop { from, to, .. } = &**repeat;
+                ([Some(from), Some(to)], &[])
+            }
             Node::Break
             | Node::Continue
             | Node::Return
@@ -210,11 +265,20 @@ impl Node {
     pub fn exprs_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
         let (few, many): ([Option<&mut Expr>; 2], &mut [Expr]) = match self {
             Node::Let { value, .. } | Node::Assign { value, .. } => ([Some(value), None], &mut []),
-            Node::Store { index, value, .. } => ([Some(index), Some(value)], &mut []),
-            Node::Atomic { index, operands, .. } => ([Some(index), None], operands),
-            Node::Subgroup { operands, .. } => ([None, None], operands),
+            Node::Store(store) => {
+                let Store { index, value, .. } = &mut **store;
+                ([Some(index), Some(value)], &mut [])
+            }
+            Node::Atomic(atomic) => {
+                let Atomic { index, operands, .. } = &mut **atomic;
+                ([Some(index), None], operands)
+            }
+            Node::Subgroup(subgroup) => ([None, None], &mut subgroup.operands),
             Node::If { cond, .. } => ([Some(cond), None], &mut []),
-            Node::Loop { from, to, .. } => ([Some(from), Some(to)], &mut []),
+            Node::Loop(repeat) => {
+                let Loop { from, to, .. } = &mut **repeat;
+                ([Some(from), Some(to)], &mut [])
+            }
             Node::Break
             | Node::Continue
             | Node::Return
@@ -230,12 +294,13 @@ impl Node {
     pub fn bodies(&self) -> impl DoubleEndedIterator<Item = &Body> {
         let few: [Option<&Body>; 2] = match self {
             Node::If { then, otherwise, .. } => [Some(then), Some(otherwise)],
-            Node::Loop { body, .. } | Node::Block(body) | Node::Region { body, .. } => [Some(body), None],
+            Node::Loop(repeat) => [Some(&repeat.body), None],
+            Node::Block(body) | Node::Region { body, .. } => [Some(body), None],
             Node::Let { .. }
             | Node::Assign { .. }
-            | Node::Store { .. }
-            | Node::Atomic { .. }
-            | Node::Subgroup { .. }
+            | Node::Store(_)
+            | Node::Atomic(_)
+            | Node::Subgroup(_)
             | Node::Break
             | Node::Continue
             | Node::Return
@@ -249,12 +314,13 @@ impl Node {
     pub fn bodies_mut(&mut self) -> impl Iterator<Item = &mut Body> {
         let few: [Option<&mut Body>; 2] = match self {
             Node::If { then, otherwise, .. } => [Some(then), Some(otherwise)],
-            Node::Loop { body, .. } | Node::Block(body) | Node::Region { body, .. } => [Some(body), None],
+            Node::Loop(repeat) => [Some(&mut repeat.body), None],
+            Node::Block(body) | Node::Region { body, .. } => [Some(body), None],
             Node::Let { .. }
             | Node::Assign { .. }
-            | Node::Store { .. }
-            | Node::Atomic { .. }
-            | Node::Subgroup { .. }
+            | Node::Store(_)
+            | Node::Atomic(_)
+            | Node::Subgroup(_)
             | Node::Break
             | Node::Continue
             | Node::Return
@@ -264,20 +330,84 @@ impl Node {
         few.into_iter().flatten()
     }
 
+    /// The buffer that this statement accesses itself, beside what its expressions load, and the element.
+    #[must_use]
+    pub fn access(&self) -> Option<(&Name, &Expr)> {
+        match self {
+            Node::Store(store) => Some((&store.buffer, &store.index)),
+            Node::Atomic(atomic) => Some((&atomic.buffer, &atomic.index)),
+            Node::Let { .. }
+            | Node::Assign { .. }
+            | Node::Subgroup(_)
+            | Node::If { .. }
+            | Node::Loop(_)
+            | Node::Break
+            | Node::Continue
+            | Node::Return
+            | Node::Barrier { .. }
+            | Node::Trap { .. }
+            | Node::Block(_)
+            | Node::Region { .. } => None,
+        }
+    }
+
+    /// Where an atomic or subgroup operation puts its result.
+    #[must_use]
+    pub fn result(&self) -> Option<&Name> {
+        match self {
+            Node::Atomic(atomic) => atomic.result.as_ref(),
+            Node::Subgroup(subgroup) => subgroup.result.as_ref(),
+            Node::Let { .. }
+            | Node::Assign { .. }
+            | Node::Store(_)
+            | Node::If { .. }
+            | Node::Loop(_)
+            | Node::Break
+            | Node::Continue
+            | Node::Return
+            | Node::Barrier { .. }
+            | Node::Trap { .. }
+            | Node::Block(_)
+            | Node::Region { .. } => None,
+        }
+    }
+
+    /// Where an atomic or subgroup operation puts its result, to change it.
+    #[must_use]
+    pub fn result_mut(&mut self) -> Option<&mut Option<Name>> {
+        match self {
+            Node::Atomic(atomic) => Some(&mut atomic.result),
+            Node::Subgroup(subgroup) => Some(&mut subgroup.result),
+            Node::Let { .. }
+            | Node::Assign { .. }
+            | Node::Store(_)
+            | Node::If { .. }
+            | Node::Loop(_)
+            | Node::Break
+            | Node::Continue
+            | Node::Return
+            | Node::Barrier { .. }
+            | Node::Trap { .. }
+            | Node::Block(_)
+            | Node::Region { .. } => None,
+        }
+    }
+
     /// The same statement over empty bodies.
     pub(crate) fn without_bodies(&self) -> Node {
         match self {
             Node::If { cond, .. } => Node::If { cond: cond.clone(), then: Body::default(), otherwise: Body::default() },
-            Node::Loop { var, from, to, .. } => {
-                Node::Loop { var: var.clone(), from: from.clone(), to: to.clone(), body: Body::default() }
+            Node::Loop(repeat) => {
+                let Loop { var, from, to, .. } = &**repeat;
+                Node::loop_for(var, from.clone(), to.clone(), Vec::new())
             }
             Node::Block(_) => Node::Block(Body::default()),
             Node::Region { generator, .. } => Node::Region { generator: generator.clone(), body: Body::default() },
             Node::Let { .. }
             | Node::Assign { .. }
-            | Node::Store { .. }
-            | Node::Atomic { .. }
-            | Node::Subgroup { .. }
+            | Node::Store(_)
+            | Node::Atomic(_)
+            | Node::Subgroup(_)
             | Node::Break
             | Node::Continue
             | Node::Return
@@ -289,37 +419,37 @@ impl Node {
     /// `let name = value`
     #[must_use]
     pub fn let_bind(name: impl Into<Name>, value: Expr) -> Node {
-        Node::Let { name: name.into(), value }
+        Node::Let { name: name.into(), value: value.into() }
     }
 
     /// `name = value`
     #[must_use]
     pub fn assign(name: impl Into<Name>, value: Expr) -> Node {
-        Node::Assign { name: name.into(), value }
+        Node::Assign { name: name.into(), value: value.into() }
     }
 
     /// `buffer[index] = value`
     #[must_use]
     pub fn store(buffer: impl Into<Name>, index: Expr, value: Expr) -> Node {
-        Node::Store { buffer: buffer.into(), index, value }
+        Store { buffer: buffer.into(), index, value }.into()
     }
 
     /// `if cond { then }`
     #[must_use]
     pub fn if_then(cond: Expr, then: Vec<Node>) -> Node {
-        Node::If { cond, then: then.into(), otherwise: Body::default() }
+        Node::If { cond: cond.into(), then: then.into(), otherwise: Body::default() }
     }
 
     /// `if cond { then } else { otherwise }`
     #[must_use]
     pub fn if_then_else(cond: Expr, then: Vec<Node>, otherwise: Vec<Node>) -> Node {
-        Node::If { cond, then: then.into(), otherwise: otherwise.into() }
+        Node::If { cond: cond.into(), then: then.into(), otherwise: otherwise.into() }
     }
 
     /// `for var in from..to { body }`
     #[must_use]
     pub fn loop_for(var: impl Into<Name>, from: Expr, to: Expr, body: Vec<Node>) -> Node {
-        Node::Loop { var: var.into(), from, to, body: body.into() }
+        Loop { var: var.into(), from, to, body: body.into() }.into()
     }
 
     /// `barrier`
@@ -361,18 +491,18 @@ impl Node {
     /// `atomic.op(buffer, index, operands…)`
     #[must_use]
     pub fn atomic(op: AtomicOp, buffer: impl Into<Name>, index: Expr, operands: Vec<Expr>) -> Node {
-        Node::Atomic { result: None, op, buffer: buffer.into(), index, operands }
+        Atomic { result: None, op, buffer: buffer.into(), index, operands }.into()
     }
 
     /// `let result = atomic.op(buffer, index, operands…)`
     #[must_use]
     pub fn let_atomic(result: impl Into<Name>, op: AtomicOp, buffer: impl Into<Name>, index: Expr, operands: Vec<Expr>) -> Node {
-        Node::Atomic { result: Some(result.into()), op, buffer: buffer.into(), index, operands }
+        Atomic { result: Some(result.into()), op, buffer: buffer.into(), index, operands }.into()
     }
 
     /// `let result = subgroup.op(operands…)`
     #[must_use]
     pub fn let_subgroup(result: impl Into<Name>, op: SubgroupOp, operands: Vec<Expr>) -> Node {
-        Node::Subgroup { result: Some(result.into()), op, operands }
+        Subgroup { result: Some(result.into()), op, operands }.into()
     }
 }

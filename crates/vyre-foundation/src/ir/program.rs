@@ -1,9 +1,10 @@
 //! The program: parts behind an `Arc`, with the facts that are worth computing once.
 
 use super::buffer::{BufferDecl, Element, Size};
+use super::expr::Expr;
 use super::name::Name;
 use super::node::{Body, Node};
-use super::tree::{NodeId, Walk};
+use super::tree::{Item, NodeId, Walk};
 use crate::diagnostic::{BufferPart, Location, Report, Source};
 use crate::interface::Interface;
 use crate::specialize::{SpecValue, Specializations};
@@ -192,6 +193,11 @@ impl Program {
 
     /// Where statements, expressions or types first nest deeper than anything that reads programs accepts.
     pub(crate) fn too_deep(&self) -> Option<Location> {
+        self.count().err()
+    }
+
+    /// How much there is of what, without recursion; or where something nests too deep.
+    pub(crate) fn count(&self) -> Result<Counts, Location> {
         let parts = self.parts();
         let is_deep_const = |decl: &ConstDecl| match &decl.default {
             SpecValue::DType(data_type) => type_is_too_deep(data_type),
@@ -206,11 +212,28 @@ impl Program {
             let n = parts.buffers.iter().position(is_deep_buffer)?;
             Some(Location::Buffer(n as u32, BufferPart::Element))
         };
-        let in_tree = || {
-            let place = self.walk().position(|(_, depth)| depth > MAX_NESTING)?;
-            Some(Location::Tree(NodeId(place as u32)))
-        };
-        in_const().or_else(in_buffer).or_else(in_tree)
+        if let Some(location) = in_const().or_else(in_buffer) {
+            return Err(location);
+        }
+        let mut counts = Counts::default();
+        for (item, depth) in self.walk() {
+            if depth > MAX_NESTING {
+                return Err(Location::Tree(NodeId((counts.stmts + counts.exprs) as u32)));
+            }
+            match item {
+                Item::Node(node) => {
+                    counts.stmts += 1;
+                    let declares = matches!(node, Node::Let { .. } | Node::Loop(_)) || node.result().is_some();
+                    counts.vars += usize::from(declares);
+                    counts.accesses += usize::from(node.access().is_some());
+                }
+                Item::Expr(expr) => {
+                    counts.exprs += 1;
+                    counts.accesses += usize::from(matches!(expr, Expr::Load { .. }));
+                }
+            }
+        }
+        Ok(counts)
     }
 
     /// The canonical encoding of all parts; equal programs have equal bodies.
@@ -240,6 +263,17 @@ impl Program {
     pub fn interface(&self) -> &Interface {
         self.0.interface.get_or_init(|| Interface::of(&self.0.parts))
     }
+}
+
+/// How many there are in a program.
+#[derive(Default)]
+pub(crate) struct Counts {
+    pub(crate) stmts: usize,
+    pub(crate) exprs: usize,
+    /// Declarations of variables.
+    pub(crate) vars: usize,
+    /// Loads, stores and atomics.
+    pub(crate) accesses: usize,
 }
 
 /// Whether a type nests deeper than the limit.

@@ -111,21 +111,12 @@ fn drop_below(expr: &mut Expr, levels: u32, pending: &mut Vec<Expr>) {
     }
 }
 
-/// Empties the bodies below `root` so that dropping what is left touches one level only.
-pub(super) fn drop_body(root: &mut Vec<Node>) {
-    let mut pending: Vec<Vec<Node>> = Vec::new();
-    let take = |nodes: &mut Vec<Node>, pending: &mut Vec<Vec<Node>>| {
-        for node in nodes {
-            for body in node.bodies_mut() {
-                if !body.is_empty() {
-                    pending.push(std::mem::take(body).into_inner());
-                }
-            }
-        }
-    };
-    take(root, &mut pending);
+/// Drops statements of any depth: bodies are taken out of their statements first.
+pub(super) fn drop_body(root: Vec<Node>) {
+    let mut pending = vec![root];
     while let Some(mut nodes) = pending.pop() {
-        take(&mut nodes, &mut pending);
+        let bodies = nodes.iter_mut().flat_map(Node::bodies_mut);
+        pending.extend(bodies.filter(|body| !body.is_empty()).map(|body| std::mem::take(body).into_inner()));
     }
 }
 

@@ -18,7 +18,7 @@
 use super::{Def, InstId, InstKind, Leaf, Op, RegionId, Ssa, Terminator, Value};
 use crate::analysis::liveness::{Positions, User, last_uses};
 use crate::analysis::{Scope, Uniformity};
-use crate::ir::{Body, Expr, Item, Literal, Name, Node, Parts, Program, Walk};
+use crate::ir::{Atomic, Body, Expr, Item, Literal, Name, Node, Parts, Program, Subgroup, Walk};
 use crate::kernel::BufferId;
 use crate::memory_model::MemoryOrdering;
 use std::collections::{HashMap, HashSet};
@@ -231,7 +231,7 @@ impl<'a> Writer<'a> {
                 let result = inst.results[0];
                 if self.positions.users[result.index()] != User::Nobody && !self.inline[result.index()] {
                     let value = self.expr(result);
-                    nodes.push(Node::Let { name: self.declare(result), value });
+                    nodes.push(Node::let_bind(self.declare(result), value));
                 }
             }
             InstKind::Store { buffer, index, value, .. } => {
@@ -241,12 +241,12 @@ impl<'a> Writer<'a> {
                 let (buffer, index) = (self.buffer(*buffer).clone(), self.expr(*index));
                 let operands = operands.iter().map(|operand| self.expr(*operand)).collect();
                 let result = self.result(&inst.results);
-                nodes.push(Node::Atomic { result, op: *op, buffer, index, operands });
+                nodes.push(Atomic { result, op: *op, buffer, index, operands }.into());
             }
             InstKind::Subgroup { op, operands, .. } => {
                 let operands = operands.iter().map(|operand| self.expr(*operand)).collect();
                 let result = self.result(&inst.results);
-                nodes.push(Node::Subgroup { result, op: *op, operands });
+                nodes.push(Subgroup { result, op: *op, operands }.into());
             }
             InstKind::If { cond, then, otherwise } => self.branch(id, *cond, [*then, *otherwise], depth, nodes),
             InstKind::Loop { from, to, inits, body } => self.repeat(id, [*from, *to], inits, *body, depth, nodes),
@@ -291,7 +291,7 @@ impl<'a> Writer<'a> {
             let name = taken_over.unwrap_or_else(|| {
                 let name = self.name(*result);
                 let value = before.first().map_or_else(|| zero(ssa.value(*result).ty), |value| self.expr(*value));
-                nodes.push(Node::Let { name: name.clone(), value });
+                nodes.push(Node::let_bind(&name, value));
                 self.put(&name, before.first().copied());
                 name
             });
@@ -313,8 +313,8 @@ impl<'a> Writer<'a> {
         for (result, name) in ssa.inst(id).results.iter().zip(&targets) {
             self.hold(*result, name);
         }
-        let [then, otherwise] = bodies.map(Body::from);
-        nodes.push(Node::If { cond, then, otherwise });
+        let [then, otherwise] = bodies;
+        nodes.push(Node::if_then_else(cond, then, otherwise));
     }
 
     fn repeat(&mut self, id: InstId, bounds: [Value; 2], inits: &[Value], body: RegionId, depth: u32, nodes: &mut Vec<Node>) {
@@ -328,7 +328,7 @@ impl<'a> Writer<'a> {
             let taken_over = self.can_take_over(*init, begins).filter(|name| !taken.contains(name));
             let name = taken_over.unwrap_or_else(|| {
                 let name = self.name(*arg);
-                nodes.push(Node::Let { name: name.clone(), value: self.expr(*init) });
+                nodes.push(Node::let_bind(&name, self.expr(*init)));
                 name
             });
             taken.insert(name.clone());
@@ -347,7 +347,7 @@ impl<'a> Writer<'a> {
         for (result, name) in ssa.inst(id).results.iter().zip(&targets) {
             self.hold(*result, name);
         }
-        nodes.push(Node::Loop { var, from, to, body: inner.into() });
+        nodes.push(Node::loop_for(var, from, to, inner));
     }
 
     /// Gives variables their values, as if all at once.
@@ -358,7 +358,7 @@ impl<'a> Writer<'a> {
             changes.iter().map(|(name, value)| Some(((*name).clone(), self.expr(*value)))).collect();
         changes.into_iter().for_each(|(name, value)| self.put(name, Some(value)));
         if pending.len() < 2 {
-            nodes.extend(pending.into_iter().flatten().map(|(name, value)| Node::Assign { name, value }));
+            nodes.extend(pending.into_iter().flatten().map(|(name, value)| Node::assign(name, value)));
             return;
         }
         // By variable: which of the pending assignments sets it, and how many others read it.
@@ -378,7 +378,7 @@ impl<'a> Writer<'a> {
         loop {
             if let Some(n) = free.pop() {
                 let Some((name, value)) = pending[n].take() else { continue };
-                nodes.push(Node::Assign { name, value });
+                nodes.push(Node::assign(name, value));
                 for read in std::mem::take(&mut reads[n]) {
                     readers[read] -= 1;
                     if readers[read] == 0 {
@@ -393,7 +393,7 @@ impl<'a> Writer<'a> {
             }
             let Some(Some((_, value))) = pending.get_mut(next) else { break };
             let aside = self.fresh(&Name::from("t"));
-            nodes.push(Node::Let { name: aside.clone(), value: std::mem::replace(value, Expr::Var(aside)) });
+            nodes.push(Node::let_bind(&aside, std::mem::replace(value, Expr::var(&aside))));
             for read in std::mem::take(&mut reads[next]) {
                 readers[read] -= 1;
                 if readers[read] == 0 {

@@ -17,6 +17,8 @@ pub(super) struct Program {
     pub(super) span: Span,
     pub(super) header: Header,
     pub(super) body: Vec<Stmt>,
+    /// How many statements and expressions there are at most.
+    pub(super) nodes: usize,
 }
 
 /// The declarations.
@@ -41,33 +43,47 @@ pub(super) struct Stmt {
     pub(super) head: Span,
 }
 
+/// Small like [`crate::ir::Node`].
 pub(super) enum StmtKind {
-    Let(Name, Expr),
-    Assign(Name, Expr),
-    Store(Name, Expr, Expr),
-    /// `function` is where the op stands.
-    Atomic {
-        result: Option<(Name, Span)>,
-        op: AtomicOp,
-        function: Span,
-        buffer: Name,
-        index: Expr,
-        operands: Vec<Expr>,
-    },
-    Subgroup {
-        result: Option<(Name, Span)>,
-        op: SubgroupOp,
-        operands: Vec<Expr>,
-    },
-    If(Expr, Vec<Stmt>, Vec<Stmt>),
-    Loop(Name, Expr, Expr, Vec<Stmt>),
+    Let(Name, Box<Expr>),
+    Assign(Name, Box<Expr>),
+    Store(Name, Box<[Expr; 2]>),
+    Atomic(Box<Atomic>),
+    Subgroup(Box<Subgroup>),
+    If(Box<(Expr, [Vec<Stmt>; 2])>),
+    Loop(Box<Loop>),
     Break,
     Continue,
     Return,
     Barrier(MemoryOrdering),
     Trap(u32),
     Block(Vec<Stmt>),
-    Region(Name, Vec<Stmt>),
+    Region(Box<(Name, Vec<Stmt>)>),
+}
+
+/// An atomic operation.
+pub(super) struct Atomic {
+    pub(super) result: Option<(Name, Span)>,
+    pub(super) op: AtomicOp,
+    /// Where the op stands.
+    pub(super) function: Span,
+    pub(super) buffer: Name,
+    pub(super) index: Expr,
+    pub(super) operands: Vec<Expr>,
+}
+
+/// A subgroup operation.
+pub(super) struct Subgroup {
+    pub(super) result: Option<(Name, Span)>,
+    pub(super) op: SubgroupOp,
+    pub(super) operands: Vec<Expr>,
+}
+
+/// A loop.
+pub(super) struct Loop {
+    pub(super) var: Name,
+    pub(super) bounds: [Expr; 2],
+    pub(super) body: Vec<Stmt>,
 }
 
 /// An expression.

@@ -1,7 +1,7 @@
 //! The declarations at the top of a program.
 
 use super::ast::OpenInt;
-use super::lexer::Kind;
+use super::lexer::{Kind, number_at};
 use super::names::{Keyword, Role};
 use super::number::{Number, suffix_of};
 use super::parser::{Parsed, Parser};
@@ -99,11 +99,11 @@ impl Parser<'_> {
     /// A number, or the name of a constant.
     fn size(&mut self, what: &str) -> Parsed<(Size, Span)> {
         match self.token().kind {
-            Kind::Word | Kind::Quoted(_) => {
+            Kind::Word | Kind::Quoted => {
                 let (name, span) = self.name(what)?;
                 Ok((Size::Const(name), span))
             }
-            Kind::Number(_) | Kind::String(_) | Kind::Punct(_) | Kind::Bad | Kind::End => {
+            Kind::Number | Kind::String | Kind::Punct | Kind::Bad | Kind::End => {
                 let (value, span) = self.u32(what)?;
                 Ok((Size::Lit(value), span))
             }
@@ -117,8 +117,8 @@ impl Parser<'_> {
         for axis in Axis::ALL {
             let more = match self.token().kind {
                 Kind::Word => !self.word().is_some_and(|word| self.is_keyword(word)),
-                Kind::Quoted(_) | Kind::Number(_) => true,
-                Kind::String(_) | Kind::Punct(_) | Kind::Bad | Kind::End => false,
+                Kind::Quoted | Kind::Number => true,
+                Kind::String | Kind::Punct | Kind::Bad | Kind::End => false,
             };
             if axis != Axis::X && (self.line_ended() || !more) {
                 break;
@@ -238,12 +238,12 @@ impl Parser<'_> {
         let negative = self.is("-");
         let places = usize::from(negative);
         let found = match (&self.ahead(places).kind, self.word_ahead(places).and_then(Keyword::from_word)) {
-            (Kind::Number(number), _) => *number,
+            (Kind::Number, _) => number_at(&self.text[self.ahead(places).span.start as usize..]),
             (_, Some(Keyword::Inf)) => Some(Number::Float(Literal::F32(f32::INFINITY.into()))),
             (_, Some(Keyword::Nan)) => Some(Number::Float(Literal::F32(f32::NAN.into()))),
             (_, Some(Keyword::Infd)) => Some(Number::Float(Literal::F64(f64::INFINITY.into()))),
             (_, Some(Keyword::Nand)) => Some(Number::Float(Literal::F64(f64::NAN.into()))),
-            (Kind::Word | Kind::Quoted(_) | Kind::String(_) | Kind::Punct(_) | Kind::Bad | Kind::End, _) => return None,
+            (Kind::Word | Kind::Quoted | Kind::String | Kind::Punct | Kind::Bad | Kind::End, _) => return None,
         };
         let start = self.span();
         if negative {

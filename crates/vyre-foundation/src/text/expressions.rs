@@ -205,11 +205,11 @@ impl Parser<'_> {
         }
         let Some(word) = self.word() else {
             return match self.token().kind {
-                Kind::Quoted(_) => {
+                Kind::Quoted => {
                     let (name, span) = self.name("an expression")?;
                     self.variable(name, span, depth)
                 }
-                Kind::Word | Kind::String(_) | Kind::Number(_) | Kind::Punct(_) | Kind::Bad | Kind::End => {
+                Kind::Word | Kind::String | Kind::Number | Kind::Punct | Kind::Bad | Kind::End => {
                     Err(self.unexpected("an expression"))
                 }
             };
@@ -247,6 +247,7 @@ impl Parser<'_> {
             Value::Wrong => ExprKind::Unknown(Vec::new()),
         };
         let span = start.to(self.previous());
+        self.nodes += 1;
         Some(Expr { kind, span, outer: span, head: span, height: 1 })
     }
 
@@ -276,6 +277,7 @@ impl Parser<'_> {
         match self.word().and_then(|field| Builtin::from_parts(base, field)) {
             Some(builtin) => {
                 let span = start.to(self.bump());
+                self.nodes += 1;
                 Ok(Expr { kind: ExprKind::Builtin(builtin), span, outer: span, head: span, height: 1 })
             }
             None => {
@@ -289,7 +291,7 @@ impl Parser<'_> {
     #[inline(never)]
     fn bitcast(&mut self, depth: u32) -> Parsed<Expr> {
         let head = self.bump();
-        self.marks[self.at] = Mark::Tight;
+        self.mark(Mark::Tight);
         self.expect("<")?;
         let to = self.scalar()?;
         self.close_angle()?;
@@ -310,6 +312,7 @@ impl Parser<'_> {
             self.open_call()?;
             let (buffer, name_span) = self.name("the name of a buffer")?;
             let span = head.to(self.expect(")")?);
+            self.nodes += 1;
             return Ok(Expr { kind: ExprKind::Len(buffer), span, outer: span, head: name_span, height: 1 });
         }
         let function = function(word);
@@ -355,7 +358,7 @@ impl Parser<'_> {
 
     /// The `(` of a call.
     pub(super) fn open_call(&mut self) -> Parsed<Span> {
-        self.marks[self.at] = Mark::TightBefore;
+        self.mark(Mark::TightBefore);
         self.expect("(")
     }
 
@@ -417,6 +420,7 @@ impl Parser<'_> {
         if depth + below > MAX_NESTING {
             return Err(self.too_deep(head));
         }
+        self.nodes += 1;
         Ok(Expr { kind, span, outer: span, head, height: below + 1 })
     }
 }

@@ -31,7 +31,7 @@ pub fn format(name: &str, text: &str) -> Result<String, Report> {
     if is_too_large(text.len()) {
         return Err(too_large(name));
     }
-    let reading = parser::read(text);
+    let reading = parser::read(text, true);
     if !reading.complete {
         let source = Source { name: name.into(), text: text.into(), spans: Default::default() };
         return Err(Report::in_source(Arc::new(source), reading.mistakes));
@@ -54,7 +54,7 @@ impl Layout<'_> {
     fn run(&mut self, reading: &Reading) {
         let mut comments = reading.comments.iter().peekable();
         for line in &reading.lines {
-            let closing = reading.tokens[line.first].kind == Kind::Punct("}");
+            let closing = slice(self.text, reading.tokens[line.first].span) == "}";
             let inner = line.indent as usize + usize::from(closing);
             while let Some(comment) = comments.next_if(|comment| comment.next <= line.first) {
                 self.comment(comment, inner);
@@ -70,7 +70,7 @@ impl Layout<'_> {
             self.begin(line.indent as usize, blank);
             self.line(reading, line);
             self.end = Some(reading.tokens[line.last].span.end);
-            self.opened = reading.tokens[line.last].kind == Kind::Punct("{");
+            self.opened = slice(self.text, reading.tokens[line.last].span) == "{";
         }
         for comment in comments {
             self.comment(comment, 0);
@@ -145,20 +145,21 @@ fn pieces<'a>(text: &'a str, reading: &Reading, line: &Line) -> Vec<Piece<'a>> {
     let mut end = 0;
     for at in line.first..=line.last {
         let (token, mark) = (&reading.tokens[at], reading.marks[at]);
-        let space = at > line.first && is_spaced(&reading.tokens[at - 1], reading.marks[at - 1], token, mark);
-        let infix = match (mark, &token.kind) {
+        let space = at > line.first && is_spaced(text, (&reading.tokens[at - 1], reading.marks[at - 1]), (token, mark));
+        let punct = punct(text, token);
+        let infix = match (mark, punct) {
             (Mark::Infix(precedence), _) => Some(precedence as u8 + 1),
-            (_, Kind::Punct("..")) => Some(0),
+            (_, "..") => Some(0),
             (Mark::Plain | Mark::Prefix | Mark::TightBefore | Mark::Tight, _) => None,
         };
-        match token.kind {
-            Kind::Punct("(" | "[") => open.push(pieces.len()),
-            Kind::Punct(")" | "]") => {
+        match punct {
+            "(" | "[" => open.push(pieces.len()),
+            ")" | "]" => {
                 if let Some(open) = open.pop() {
                     pieces[open].close = Some(pieces.len());
                 }
             }
-            Kind::Word | Kind::Quoted(_) | Kind::String(_) | Kind::Number(_) | Kind::Punct(_) | Kind::Bad | Kind::End => {}
+            _ => {}
         }
         let text = slice(text, token.span);
         end += usize::from(space) + text.chars().count();
@@ -262,9 +263,14 @@ impl Broken<'_> {
     }
 }
 
-fn is_spaced(before: &Token, before_mark: Mark, token: &Token, mark: Mark) -> bool {
-    let opens = matches!(before.kind, Kind::Punct("(" | "[" | "." | "@" | ".."));
-    let closes = matches!(token.kind, Kind::Punct(")" | "]" | "," | ";" | "." | "[" | ":" | ".."));
+/// The operator or bracket that a token is, or nothing.
+fn punct<'a>(text: &'a str, token: &Token) -> &'a str {
+    if token.kind == Kind::Punct { slice(text, token.span) } else { "" }
+}
+
+fn is_spaced(text: &str, (before, before_mark): (&Token, Mark), (token, mark): (&Token, Mark)) -> bool {
+    let opens = matches!(punct(text, before), "(" | "[" | "." | "@" | "..");
+    let closes = matches!(punct(text, token), ")" | "]" | "," | ";" | "." | "[" | ":" | "..");
     let tight = matches!(before_mark, Mark::Prefix | Mark::Tight) || matches!(mark, Mark::TightBefore | Mark::Tight);
     !(opens || closes || tight)
 }

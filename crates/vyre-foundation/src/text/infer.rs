@@ -10,7 +10,7 @@
 //! two agree: a suffix that the printer does write can only turn other types into `u32`, and only where it wrote suffixes anyway.
 
 use crate::diagnostic::{BufferPart, Location, Poison};
-use crate::ir::{ConstDecl, Element, Expr, Literal, Name, Node, NodeId, Parts, SpecValue};
+use crate::ir::{Atomic, ConstDecl, Element, Expr, Literal, Loop, Name, Node, NodeId, Parts, SpecValue, Store, Subgroup};
 use std::collections::HashMap;
 use vyre_spec::{OpInfo, Operand, ResultRule, Scalar, ValueType};
 
@@ -190,12 +190,14 @@ impl<'a, F: Fn(u32, Literal) -> bool> Inference<'a, F> {
                 let wanted = self.types.get(name).copied().unwrap_or(Type::Unknown);
                 self.value(value, wanted.context());
             }
-            Node::Store { buffer, index: at, value } => {
+            Node::Store(store) => {
+                let Store { buffer, index: at, value } = &**store;
                 self.value(at, index);
                 let wanted = self.buffer(buffer);
                 self.value(value, wanted.context());
             }
-            Node::Atomic { result, op, buffer, index: at, operands } => {
+            Node::Atomic(atomic) => {
+                let Atomic { result, op, buffer, index: at, operands } = &**atomic;
                 self.value(at, index);
                 let t = self.buffer(buffer);
                 for (i, operand) in operands.iter().enumerate() {
@@ -205,7 +207,8 @@ impl<'a, F: Fn(u32, Literal) -> bool> Inference<'a, F> {
                     self.declare(result, t.result(op.info().result));
                 }
             }
-            Node::Subgroup { result, op, operands } => {
+            Node::Subgroup(subgroup) => {
+                let Subgroup { result, op, operands } = &**subgroup;
                 let first = self.place;
                 let rows: Vec<usize> = operands.iter().map(|operand| self.upwards(operand)).collect();
                 let t = variable(op.info(), rows.iter().map(|row| self.below[*row].0));
@@ -223,7 +226,8 @@ impl<'a, F: Fn(u32, Literal) -> bool> Inference<'a, F> {
                 self.body(then);
                 self.body(otherwise);
             }
-            Node::Loop { var, from, to, body } => {
+            Node::Loop(repeat) => {
+                let Loop { var, from, to, body } = &**repeat;
                 self.value(from, index);
                 self.value(to, index);
                 let scope = self.undo.len();

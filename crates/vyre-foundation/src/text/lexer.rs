@@ -8,19 +8,19 @@ use crate::diagnostic::{Diagnostic, Fix, Location, Mistakes, Span};
 use std::sync::LazyLock;
 use vyre_spec::{BinaryOp, ErrorCode, Spelling, UnaryOp};
 
-/// What a token is.
-#[derive(Clone, PartialEq, Debug)]
+/// What a token is. What it says is in the text: tokens are many, and stay small.
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Kind {
     /// Letters, digits and `_`; keywords too.
     Word,
-    /// A name in backticks, without them.
-    Quoted(String),
-    /// A string, without its quotes.
-    String(String),
-    /// A number; `None` if there is a mistake in it.
-    Number(Option<Number>),
+    /// A name in backticks; see [`unquoted`].
+    Quoted,
+    /// A string; see [`unquoted`].
+    String,
+    /// A number; see [`number_at`].
+    Number,
     /// An operator or a bracket.
-    Punct(&'static str),
+    Punct,
     /// Something that was reported already.
     Bad,
     /// The end of the text.
@@ -28,7 +28,7 @@ pub(super) enum Kind {
 }
 
 /// A token and where it is.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Token {
     pub(super) kind: Kind,
     pub(super) span: Span,
@@ -83,6 +83,18 @@ pub(super) fn lex(text: &str) -> Lexed {
     lexer.out
 }
 
+/// What a quoted name or a string says.
+pub(super) fn unquoted(token: &str) -> String {
+    let out = Lexed { tokens: Vec::new(), comments: Vec::new(), mistakes: Mistakes::default() };
+    let quote = if token.starts_with('"') { '"' } else { '`' };
+    Lexer { text: token, at: 0, out }.quoted(quote).unwrap_or_default()
+}
+
+/// The number that this text begins with; `None` if there is a mistake in it, which was reported.
+pub(super) fn number_at(text: &str) -> Option<Number> {
+    number::scan(text).1.ok()
+}
+
 struct Lexer<'a> {
     text: &'a str,
     at: usize,
@@ -115,8 +127,8 @@ impl Lexer<'_> {
                     self.at += line.len();
                     continue;
                 }
-                b'`' => self.quoted('`').map_or(Kind::Bad, Kind::Quoted),
-                b'"' => self.quoted('"').map_or(Kind::Bad, Kind::String),
+                b'`' => self.quoted('`').map_or(Kind::Bad, |_| Kind::Quoted),
+                b'"' => self.quoted('"').map_or(Kind::Bad, |_| Kind::String),
                 byte if byte.is_ascii_digit() => self.number(),
                 byte if is_word_byte(byte) => {
                     self.at += bytes[start..].iter().take_while(|byte| is_word_byte(**byte)).count();
@@ -125,12 +137,17 @@ impl Lexer<'_> {
                 _ => match PUNCTUATION.iter().find(|token| self.text[start..].starts_with(**token)) {
                     Some(token) => {
                         self.at += token.len();
-                        Kind::Punct(token)
+                        Kind::Punct
                     }
                     None => self.bad(),
                 },
             };
-            self.out.tokens.push(Token { kind, span: span(start, self.at), newline_before: newline });
+            let tokens = &mut self.out.tokens;
+            if tokens.len() == tokens.capacity() {
+                // By a quarter: the copy counts, too.
+                tokens.reserve_exact(tokens.len() / 4 + 64);
+            }
+            tokens.push(Token { kind, span: span(start, self.at), newline_before: newline });
             newline = false;
         }
         self.out.tokens.push(Token { kind: Kind::End, span: span(self.at, self.at), newline_before: newline });
@@ -175,27 +192,24 @@ impl Lexer<'_> {
         let start = self.at;
         let (length, result) = number::scan(&self.text[start..]);
         self.at += length;
-        match result {
-            Ok(number) => Kind::Number(Some(number)),
-            Err(bad) => {
-                let diagnostic = match bad {
-                    BadNumber::Malformed { text, help, meant } => {
-                        let diagnostic = Diagnostic::new(ErrorCode::E0103, format!("`{text}` is no number"));
-                        match meant {
-                            Some(meant) => diagnostic.fix(help, Fix::Replace(Location::Text(span(start, self.at)), meant)),
-                            None => diagnostic.help(help),
-                        }
+        if let Err(bad) = result {
+            let diagnostic = match bad {
+                BadNumber::Malformed { text, help, meant } => {
+                    let diagnostic = Diagnostic::new(ErrorCode::E0103, format!("`{text}` is no number"));
+                    match meant {
+                        Some(meant) => diagnostic.fix(help, Fix::Replace(Location::Text(span(start, self.at)), meant)),
+                        None => diagnostic.help(help),
                     }
-                    BadNumber::Overflow(scalar) => {
-                        let infinity = format!("inf{}", number::suffix_of(scalar));
-                        Diagnostic::new(ErrorCode::E0303, format!("the number is above the largest {scalar}"))
-                            .fix("for infinity write", Fix::Replace(Location::Text(span(start, self.at)), infinity))
-                    }
-                };
-                self.mistake(diagnostic, start, self.at);
-                Kind::Number(None)
-            }
+                }
+                BadNumber::Overflow(scalar) => {
+                    let infinity = format!("inf{}", number::suffix_of(scalar));
+                    Diagnostic::new(ErrorCode::E0303, format!("the number is above the largest {scalar}"))
+                        .fix("for infinity write", Fix::Replace(Location::Text(span(start, self.at)), infinity))
+                }
+            };
+            self.mistake(diagnostic, start, self.at);
         }
+        Kind::Number
     }
 
     /// The text between quotes, escapes resolved; `None` if the line ends before it does. Then it most likely should have ended
@@ -276,10 +290,15 @@ pub(super) fn span(start: usize, end: usize) -> Span {
 mod tests {
     use super::*;
 
-    fn kinds(text: &str) -> Vec<Kind> {
+    fn kinds(text: &str) -> Vec<(Kind, &str)> {
         let lexed = lex(text);
         assert!(lexed.mistakes.is_empty(), "{text}: {:?}", lexed.mistakes);
-        lexed.tokens.into_iter().map(|token| token.kind).collect()
+        kinds_of(&lexed, text)
+    }
+
+    fn kinds_of<'a>(lexed: &Lexed, text: &'a str) -> Vec<(Kind, &'a str)> {
+        let slice = |span: Span| &text[span.start as usize..span.end as usize];
+        lexed.tokens.iter().map(|token| (token.kind, slice(token.span))).collect()
     }
 
     fn codes(text: &str) -> Vec<ErrorCode> {
@@ -288,8 +307,8 @@ mod tests {
 
     #[test]
     fn the_longest_operator_wins() {
-        let expected = ["<<", "<=", "<", "..", ".", "&&", "&", "!=", "!", "==", "="].map(Kind::Punct);
-        assert_eq!(kinds("<<<=<...&&&!=! ==="), [&expected[..], &[Kind::End]].concat());
+        let expected = ["<<", "<=", "<", "..", ".", "&&", "&", "!=", "!", "==", "="].map(|token| (Kind::Punct, token));
+        assert_eq!(kinds("<<<=<...&&&!=! ==="), [&expected[..], &[(Kind::End, "")]].concat());
     }
 
     #[test]
@@ -304,14 +323,9 @@ mod tests {
     #[test]
     fn quotes_and_escapes() {
         let text = "`a b` \"x\\\"\\n\\u{1F600}\\`\" `` `\\u{0}`";
-        let expected = [
-            Kind::Quoted("a b".into()),
-            Kind::String("x\"\n\u{1F600}`".into()),
-            Kind::Quoted(String::new()),
-            Kind::Quoted("\0".into()),
-            Kind::End,
-        ];
-        assert_eq!(kinds(text), expected);
+        let says: Vec<(Kind, String)> = kinds(text)[..4].iter().map(|(kind, token)| (*kind, unquoted(token))).collect();
+        let expected = [(Kind::Quoted, "a b"), (Kind::String, "x\"\n\u{1F600}`"), (Kind::Quoted, ""), (Kind::Quoted, "\0")];
+        assert_eq!(says, expected.map(|(kind, says)| (kind, says.to_string())));
         assert_eq!(codes("`abc\nx"), [ErrorCode::E0102]);
         assert_eq!(codes("\"abc"), [ErrorCode::E0102]);
         assert_eq!(codes("`\\"), [ErrorCode::E0102, ErrorCode::E0102]);
@@ -322,16 +336,20 @@ mod tests {
 
     #[test]
     fn one_mistake_for_a_run_of_foreign_characters() {
-        let lexed = lex("a = é§$%&b");
+        let text = "a = é§$%&b";
+        let lexed = lex(text);
         assert_eq!(lexed.mistakes.count(), 1);
-        let kinds: Vec<Kind> = lexed.tokens.into_iter().map(|token| token.kind).collect();
-        let expected = [Kind::Word, Kind::Punct("="), Kind::Bad, Kind::Punct("%"), Kind::Punct("&"), Kind::Word, Kind::End];
-        assert_eq!(kinds, expected);
+        let expected = [
+            (Kind::Word, "a"),
+            (Kind::Punct, "="),
+            (Kind::Bad, "é§$"),
+            (Kind::Punct, "%"),
+            (Kind::Punct, "&"),
+            (Kind::Word, "b"),
+            (Kind::End, ""),
+        ];
+        assert_eq!(kinds_of(&lexed, text), expected);
         assert_eq!(lex(&"§ ".repeat(10_000)).mistakes.count(), 10_000);
-        assert_eq!(kinds_of_bom(), [Kind::Word, Kind::End]);
-    }
-
-    fn kinds_of_bom() -> Vec<Kind> {
-        kinds("\u{FEFF}a")
+        assert_eq!(kinds("\u{FEFF}a"), [(Kind::Word, "a"), (Kind::End, "")]);
     }
 }

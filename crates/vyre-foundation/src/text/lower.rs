@@ -5,7 +5,7 @@ use super::ast::{ExprKind, OpenInt, StmtKind};
 use super::declarations::{does_not_fit, with_conversion, with_suffix};
 use super::infer::{self, Context};
 use crate::diagnostic::{Location, Mistakes, Poison, Span, Spans};
-use crate::ir::{Body, Child, Expr, Literal, Node, NodeId, Parts, Size};
+use crate::ir::{Atomic, Body, Child, Expr, Literal, Loop, Node, NodeId, Parts, Size, Subgroup};
 use vyre_spec::limits::SUBGROUP_SIZES;
 
 /// The IR of a text.
@@ -35,6 +35,7 @@ pub(super) fn lower(program: ast::Program, text: &str) -> Lowered {
         body: Body::default(),
     };
     let spans = &mut lowering.spans;
+    spans.tree.reserve_exact(program.nodes);
     spans.program = program.name_span;
     spans.workgroup = workgroup_span;
     spans.workgroup_axes = workgroup_axes;
@@ -114,37 +115,35 @@ impl Lowering {
     fn stmt(&mut self, stmt: ast::Stmt) -> Node {
         let place = self.place(stmt.span, stmt.head);
         match stmt.kind {
-            StmtKind::Let(name, value) => Node::Let { name, value: self.expr(value) },
-            StmtKind::Assign(name, value) => Node::Assign { name, value: self.expr(value) },
-            StmtKind::Store(buffer, index, value) => {
-                let index = self.expr(index);
-                Node::Store { buffer, index, value: self.expr(value) }
+            StmtKind::Let(name, value) => Node::Let { name, value: self.child(*value) },
+            StmtKind::Assign(name, value) => Node::Assign { name, value: self.child(*value) },
+            StmtKind::Store(buffer, operands) => {
+                let [index, value] = operands.map(|operand| self.expr(operand));
+                Node::store(buffer, index, value)
             }
-            StmtKind::Atomic { result, op, function, buffer, index, operands } => {
+            StmtKind::Atomic(atomic) => {
+                let ast::Atomic { result, op, function, buffer, index, operands } = *atomic;
                 self.spans.operations.push((NodeId(place), function));
                 let result = self.result(place, result);
                 let index = self.expr(index);
-                Node::Atomic {
-                    result,
-                    op,
-                    buffer,
-                    index,
-                    operands: operands.into_iter().map(|operand| self.expr(operand)).collect(),
-                }
+                let operands = operands.into_iter().map(|operand| self.expr(operand)).collect();
+                Atomic { result, op, buffer, index, operands }.into()
             }
-            StmtKind::Subgroup { result, op, operands } => {
+            StmtKind::Subgroup(subgroup) => {
+                let ast::Subgroup { result, op, operands } = *subgroup;
                 let result = self.result(place, result);
-                Node::Subgroup { result, op, operands: operands.into_iter().map(|operand| self.expr(operand)).collect() }
+                Subgroup { result, op, operands: operands.into_iter().map(|operand| self.expr(operand)).collect() }.into()
             }
-            StmtKind::If(cond, then, otherwise) => {
-                let cond = self.expr(cond);
+            StmtKind::If(parts) => {
+                let (cond, [then, otherwise]) = *parts;
+                let cond = self.child(cond);
                 let then = self.body(then);
                 Node::If { cond, then, otherwise: self.body(otherwise) }
             }
-            StmtKind::Loop(var, from, to, body) => {
-                let from = self.expr(from);
-                let to = self.expr(to);
-                Node::Loop { var, from, to, body: self.body(body) }
+            StmtKind::Loop(repeat) => {
+                let ast::Loop { var, bounds, body } = *repeat;
+                let [from, to] = bounds.map(|bound| self.expr(bound));
+                Loop { var, from, to, body: self.body(body) }.into()
             }
             StmtKind::Break => Node::Break,
             StmtKind::Continue => Node::Continue,
@@ -152,7 +151,10 @@ impl Lowering {
             StmtKind::Barrier(ordering) => Node::Barrier { ordering },
             StmtKind::Trap(tag) => Node::Trap { tag },
             StmtKind::Block(body) => Node::Block(self.body(body)),
-            StmtKind::Region(generator, body) => Node::Region { generator, body: self.body(body) },
+            StmtKind::Region(parts) => {
+                let (generator, body) = *parts;
+                Node::Region { generator, body: self.body(body) }
+            }
         }
     }
 

@@ -63,7 +63,7 @@ struct Read {
 }
 
 fn read(text: &str) -> Read {
-    let parser::Reading { program, balanced, mut mistakes, tokens, comments, marks, lines, .. } = parser::read(text);
+    let parser::Reading { program, balanced, mut mistakes, tokens, comments, marks, lines, .. } = parser::read(text, false);
     // Only the formatter needs these.
     drop((tokens, comments, marks, lines));
     let program = program.filter(|_| balanced).map(|program| {

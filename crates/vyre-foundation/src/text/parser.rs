@@ -26,7 +26,7 @@
 //! While it reads, the parser notes what the formatter needs: which tokens make a line, and which operators are infix.
 
 use super::ast::{Expr, ExprKind, Header, Program};
-use super::lexer::{Comment, Kind, Lexed, Token, lex};
+use super::lexer::{Comment, Kind, Lexed, Token, lex, number_at, unquoted};
 use super::names::{Keyword, Role, is_reserved};
 use super::number::Number;
 use super::suggest::nearest;
@@ -74,8 +74,12 @@ pub(super) struct Reading {
 }
 
 /// Reads a text that is shorter than 4 GiB.
-pub(super) fn read(text: &str) -> Reading {
+pub(super) fn read(text: &str, for_format: bool) -> Reading {
     let (mut parser, comments) = Parser::new(text);
+    if for_format {
+        parser.marks = vec![Mark::Plain; parser.tokens.len()];
+    }
+    parser.for_format = for_format;
     let program = parser.program().ok();
     let Parser { tokens, marks, lines, complete, balanced, mut mistakes, lexer_mistakes, .. } = parser;
     mistakes.append(lexer_mistakes);
@@ -120,7 +124,11 @@ pub(super) struct Parser<'a> {
     pub(super) half_used: bool,
     /// How many plain parentheses are open, which leave nothing in the tree that would bound them.
     pub(super) parens: u32,
-    pub(super) marks: Vec<Mark>,
+    /// How many statements and expressions were made, those included that were dropped again.
+    pub(super) nodes: usize,
+    /// Whether marks and lines are noted.
+    for_format: bool,
+    marks: Vec<Mark>,
     lines: Vec<Line>,
     line_start: usize,
     pub(super) indent: u32,
@@ -131,7 +139,9 @@ impl<'a> Parser<'a> {
         let Lexed { tokens, comments, mistakes } = lex(text);
         let parser = Parser {
             text,
-            marks: vec![Mark::Plain; tokens.len()],
+            nodes: 1,
+            for_format: false,
+            marks: Vec::new(),
             tokens,
             at: 0,
             mistakes: Mistakes::default(),
@@ -188,15 +198,17 @@ impl<'a> Parser<'a> {
         (token.kind == Kind::Word).then(|| self.slice(token.span))
     }
 
-    pub(super) fn punct(&self) -> Option<&'static str> {
+    pub(super) fn punct(&self) -> Option<&'a str> {
         self.punct_ahead(0)
     }
 
-    pub(super) fn punct_ahead(&self, places: usize) -> Option<&'static str> {
-        match self.ahead(places).kind {
-            Kind::Punct(token) => Some(token),
-            Kind::Word | Kind::Quoted(_) | Kind::String(_) | Kind::Number(_) | Kind::Bad | Kind::End => None,
-        }
+    pub(super) fn punct_ahead(&self, places: usize) -> Option<&'a str> {
+        self.punct_of(self.ahead(places))
+    }
+
+    /// The operator or bracket that a token is.
+    pub(super) fn punct_of(&self, token: &Token) -> Option<&'a str> {
+        (token.kind == Kind::Punct).then(|| self.slice(token.span))
     }
 
     pub(super) fn is(&self, token: &str) -> bool {
@@ -205,7 +217,7 @@ impl<'a> Parser<'a> {
 
     /// Whether the token before the next one is this.
     pub(super) fn previous_is(&self, token: &'static str) -> bool {
-        self.tokens[self.at.saturating_sub(1)].kind == Kind::Punct(token)
+        self.punct_of(&self.tokens[self.at.saturating_sub(1)]) == Some(token)
     }
 
     pub(super) fn at_end(&self) -> bool {
@@ -222,8 +234,15 @@ impl<'a> Parser<'a> {
     }
 
     pub(super) fn bump_marked(&mut self, mark: Mark) -> Span {
-        self.marks[self.at] = mark;
+        self.mark(mark);
         self.bump()
+    }
+
+    /// Marks the next token for the formatter.
+    pub(super) fn mark(&mut self, mark: Mark) {
+        if self.for_format {
+            self.marks[self.at] = mark;
+        }
     }
 
     pub(super) fn expect(&mut self, token: &'static str) -> Parsed<Span> {
@@ -316,9 +335,9 @@ impl<'a> Parser<'a> {
         }
         match &token.kind {
             Kind::Word if is_reserved(text) => format!("the keyword `{shown}`"),
-            Kind::Quoted(_) => format!("the name {shown}"),
-            Kind::String(_) => format!("the string {shown}"),
-            Kind::Word | Kind::Number(_) | Kind::Punct(_) | Kind::Bad => format!("`{shown}`"),
+            Kind::Quoted => format!("the name {shown}"),
+            Kind::String => format!("the string {shown}"),
+            Kind::Word | Kind::Number | Kind::Punct | Kind::Bad => format!("`{shown}`"),
             Kind::End => "the end of the text".into(),
         }
     }
@@ -385,7 +404,7 @@ impl<'a> Parser<'a> {
     #[inline(never)]
     pub(super) fn name(&mut self, what: &str) -> Parsed<Named> {
         let name = match (&self.token().kind, self.word()) {
-            (Kind::Quoted(name), _) => Name::from(name.as_str()),
+            (Kind::Quoted, _) => unquoted(self.slice(self.span())).into(),
             (_, Some(word)) if !self.is_keyword(word) => word.into(),
             (_, Some(word)) if !self.line_ended() => {
                 let skip = self.keyword_as_name(word, what);
@@ -418,22 +437,21 @@ impl<'a> Parser<'a> {
     /// A string, and where it stands; `None`, with nothing read, if there is none. One that does not end is one too.
     pub(super) fn string(&mut self) -> Option<Named> {
         match &self.token().kind {
-            Kind::String(text) => {
-                let name = Name::from(text.as_str());
-                Some((name, self.bump()))
-            }
+            Kind::String => Some((unquoted(self.slice(self.span())).into(), self.bump())),
             Kind::Bad if self.slice(self.span()).starts_with('"') => {
                 self.complete = false;
                 Some((Name::from(""), self.bump()))
             }
-            Kind::Word | Kind::Quoted(_) | Kind::Number(_) | Kind::Punct(_) | Kind::Bad | Kind::End => None,
+            Kind::Word | Kind::Quoted | Kind::Number | Kind::Punct | Kind::Bad | Kind::End => None,
         }
     }
 
     /// An unsigned number up to `max`, without suffix or with `u`. `what` says what it is, as in "a count".
     pub(super) fn number(&mut self, what: &str, max: u64) -> Parsed<(u64, Span)> {
-        let Kind::Number(number) = self.token().kind else { return Err(self.unexpected(what)) };
-        let magnitude = match number {
+        if self.token().kind != Kind::Number {
+            return Err(self.unexpected(what));
+        }
+        let magnitude = match number_at(&self.text[self.span().start as usize..]) {
             Some(Number::Int(magnitude, None | Some(vyre_spec::Scalar::U32))) => magnitude,
             Some(Number::Int(_, Some(_)) | Number::Float(_)) => return Err(self.unexpected(what)),
             None => {
@@ -470,7 +488,8 @@ impl<'a> Parser<'a> {
     }
 
     /// An expression that stands for one with a mistake in it.
-    pub(super) fn stand_in(&self, span: Span) -> Expr {
+    pub(super) fn stand_in(&mut self, span: Span) -> Expr {
+        self.nodes += 1;
         Expr { kind: ExprKind::Unknown(Vec::new()), span, outer: span, head: span, height: 1 }
     }
 
@@ -478,7 +497,7 @@ impl<'a> Parser<'a> {
 
     /// Ends a line of the formatted text before the next token.
     pub(super) fn end_line(&mut self) {
-        if self.line_start < self.at {
+        if self.for_format && self.line_start < self.at {
             self.lines.push(Line { first: self.line_start, last: self.at - 1, indent: self.indent });
         }
         self.line_start = self.at;
@@ -527,18 +546,18 @@ impl<'a> Parser<'a> {
         for at in tokens.clone() {
             let token = &self.tokens[at];
             let name = match &token.kind {
-                Kind::Quoted(name) => name.as_str(),
-                Kind::Word => self.slice(token.span),
-                Kind::String(_) | Kind::Number(_) | Kind::Punct(_) | Kind::Bad | Kind::End => continue,
+                Kind::Quoted => unquoted(self.slice(token.span)).into(),
+                Kind::Word => Name::from(self.slice(token.span)),
+                Kind::String | Kind::Number | Kind::Punct | Kind::Bad | Kind::End => continue,
             };
             let before = at.checked_sub(1).filter(|before| tokens.contains(before) && !token.newline_before);
             let before = before.map(|before| &self.tokens[before]).filter(|before| before.kind == Kind::Word);
             let keyword = before.and_then(|before| Keyword::from_word(self.slice(before.span)));
             let keyword = matches!(keyword, Some(Keyword::Let | Keyword::For | Keyword::Buffer | Keyword::Const));
             // A word that should have been one of these.
-            let follows = before.is_some() && matches!(self.tokens[at + 1].kind, Kind::Punct("=" | ":"));
+            let follows = before.is_some() && matches!(self.punct_of(&self.tokens[at + 1]), Some("=" | ":"));
             if keyword || follows {
-                self.header.poison.add_name(name.into());
+                self.header.poison.add_name(name);
             }
         }
     }
@@ -553,12 +572,12 @@ impl<'a> Parser<'a> {
     /// Goes to where the next statement most likely begins, after a mistake in the one that began at token `start`: the next line
     /// that is not inside brackets or braces opened since.
     pub(super) fn recover(&mut self, start: usize) {
-        let bracket = |kind: &Kind| match kind {
-            Kind::Punct("(" | "[") => 1,
-            Kind::Punct(")" | "]") => -1,
-            Kind::Word | Kind::Quoted(_) | Kind::String(_) | Kind::Number(_) | Kind::Punct(_) | Kind::Bad | Kind::End => 0,
+        let bracket = |punct: Option<&str>| match punct {
+            Some("(" | "[") => 1,
+            Some(")" | "]") => -1,
+            Some(_) | None => 0,
         };
-        let mut brackets: i64 = self.tokens[start..self.at].iter().map(|token| bracket(&token.kind)).sum();
+        let mut brackets: i64 = self.tokens[start..self.at].iter().map(|token| bracket(self.punct_of(token))).sum();
         let mut braces = 0u32;
         while !self.at_end() {
             match self.punct() {
@@ -567,12 +586,12 @@ impl<'a> Parser<'a> {
                 Some("}") => braces -= 1,
                 _ => {}
             }
-            let can_begin = matches!(self.token().kind, Kind::Word | Kind::Quoted(_) | Kind::Bad) && self.word() != Some("else");
+            let can_begin = matches!(self.token().kind, Kind::Word | Kind::Quoted | Kind::Bad) && self.word() != Some("else");
             let fresh = can_begin && self.token().newline_before && self.at > start && braces == 0;
             if fresh && (brackets <= 0 || self.begins_statement()) {
                 break;
             }
-            brackets += bracket(&self.token().kind);
+            brackets += bracket(self.punct());
             self.at += 1;
         }
         self.hide_names(start..self.at);
@@ -676,7 +695,7 @@ impl<'a> Parser<'a> {
                 );
             }
         }
-        Ok(Program { name, name_span, span, header: std::mem::take(&mut self.header), body })
+        Ok(Program { name, name_span, span, header: std::mem::take(&mut self.header), body, nodes: self.nodes })
     }
 }
 

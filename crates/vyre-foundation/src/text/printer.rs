@@ -15,7 +15,8 @@ use super::types::is_type_word;
 use super::value::float_text;
 use crate::diagnostic::{Poison, Source, Span, Spans};
 use crate::ir::{
-    BufferDecl, Element, Expr, Item, Literal, Name, Node, NodeId, Parts, Program, Scalar, Size, SpecValue, UnaryOp, Walk,
+    Atomic, BufferDecl, Element, Expr, Item, Literal, Loop, Name, Node, NodeId, Parts, Program, Scalar, Size, SpecValue, Store,
+    Subgroup, UnaryOp, Walk,
 };
 use crate::memory_model::MemoryOrdering;
 use std::fmt::{self, Write};
@@ -342,7 +343,8 @@ impl<'a> Printer<'a> {
                 self.expr(value, Level::LOWEST)?;
                 head
             }
-            Node::Store { buffer, index, value } => {
+            Node::Store(store) => {
+                let Store { buffer, index, value } = &**store;
                 let head = self.name(buffer)?;
                 self.out.write_char('[')?;
                 self.expr(index, Level::LOWEST)?;
@@ -350,7 +352,8 @@ impl<'a> Printer<'a> {
                 self.expr(value, Level::LOWEST)?;
                 head
             }
-            Node::Atomic { result, op, buffer, index, operands } => {
+            Node::Atomic(atomic) => {
+                let Atomic { result, op, buffer, index, operands } = &**atomic;
                 self.result(result.as_ref(), place)?;
                 let start = self.at();
                 write!(self.out, "atomic.{op}")?;
@@ -369,7 +372,8 @@ impl<'a> Printer<'a> {
                 self.out.write_char(')')?;
                 head
             }
-            Node::Subgroup { result, op, operands } => {
+            Node::Subgroup(subgroup) => {
+                let Subgroup { result, op, operands } = &**subgroup;
                 self.result(result.as_ref(), place)?;
                 let start = self.at();
                 write!(self.out, "subgroup.{op}")?;
@@ -396,7 +400,8 @@ impl<'a> Printer<'a> {
                 }
                 head
             }
-            Node::Loop { var, from, to, body } => {
+            Node::Loop(repeat) => {
+                let Loop { var, from, to, body } = &**repeat;
                 self.out.write_str("for ")?;
                 let head = self.name(var)?;
                 self.out.write_str(" in ")?;

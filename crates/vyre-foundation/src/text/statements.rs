@@ -1,6 +1,6 @@
 //! Statements.
 
-use super::ast::{Expr, ExprKind, Stmt, StmtKind};
+use super::ast::{Atomic, Expr, ExprKind, Loop, Stmt, StmtKind, Subgroup};
 use super::code;
 use super::lexer::Kind;
 use super::names::{Keyword, Role};
@@ -89,7 +89,12 @@ impl Parser<'_> {
         match self.statement(depth) {
             Ok(stmt) => {
                 let has_body = self.previous_is("}");
+                if body.len() == body.capacity() {
+                    // By a quarter: the copy counts, too.
+                    body.reserve_exact(body.len() / 4 + 1);
+                }
                 body.push(stmt);
+                self.nodes += 1;
                 if self.end_of_statement().is_err() {
                     // What follows may belong to it, so that it is not what was meant.
                     if !has_body {
@@ -109,8 +114,8 @@ impl Parser<'_> {
             return Err(skip);
         }
         let line = self.tokens[self.at..].iter().enumerate().take_while(|(i, token)| *i == 0 || !token.newline_before);
-        match line.map(|(i, token)| (i, &token.kind)).find(|(_, kind)| matches!(kind, Kind::Punct("{" | "}"))) {
-            Some((i, Kind::Punct("{"))) => {
+        match line.map(|(i, token)| (i, self.punct_of(token))).find(|(_, punct)| matches!(punct, Some("{" | "}"))) {
+            Some((i, Some("{"))) => {
                 self.resume(self.at + i);
                 Ok(())
             }
@@ -156,7 +161,7 @@ impl Parser<'_> {
                             ("".into(), start)
                         }
                     };
-                    (StmtKind::Region(name, self.block(depth + 1)?), head)
+                    (StmtKind::Region(Box::new((name, self.block(depth + 1)?))), head)
                 }
                 Some(Keyword::Atomic) => self.operation(None, Family::Atomic, depth)?,
                 // No statement begins with these, which is told there.
@@ -177,12 +182,12 @@ impl Parser<'_> {
                 )
                 | None => self.assignment(depth)?,
             },
-            (None, Kind::Punct("{")) => {
+            (None, Kind::Punct) if self.is("{") => {
                 let head = self.span();
                 (StmtKind::Block(self.block(depth + 1)?), head)
             }
-            (None, Kind::Quoted(_)) => self.assignment(depth)?,
-            (None, Kind::Word | Kind::String(_) | Kind::Number(_) | Kind::Punct(_) | Kind::Bad | Kind::End) => {
+            (None, Kind::Quoted) => self.assignment(depth)?,
+            (None, Kind::Word | Kind::String | Kind::Number | Kind::Punct | Kind::Bad | Kind::End) => {
                 return Err(self.no_statement());
             }
         };
@@ -192,7 +197,7 @@ impl Parser<'_> {
     #[inline(never)]
     fn trap(&mut self) -> Parsed<(StmtKind, Span)> {
         let head = self.bump();
-        self.marks[self.at] = Mark::TightBefore;
+        self.mark(Mark::TightBefore);
         self.expect("(")?;
         let (tag, _) = self.u32("the number of the trap")?;
         self.expect(")")?;
@@ -214,7 +219,7 @@ impl Parser<'_> {
         self.bump();
         match self.operation_ahead() {
             Some(family) => self.operation(Some((name, head)), family, depth),
-            None => Ok((StmtKind::Let(name, self.expr(depth + 1)?), head)),
+            None => Ok((StmtKind::Let(name, self.expr(depth + 1)?.into()), head)),
         }
     }
 
@@ -234,11 +239,11 @@ impl Parser<'_> {
             }
             self.bump();
             let value = self.expr(depth + 1)?;
-            return Ok((StmtKind::Store(name, index, value), head));
+            return Ok((StmtKind::Store(name, Box::new([index, value])), head));
         }
         if self.is("=") {
             self.bump();
-            return Ok((StmtKind::Assign(name, self.expr(depth + 1)?), head));
+            return Ok((StmtKind::Assign(name, self.expr(depth + 1)?.into()), head));
         }
         Err(self.not_assigned("`=` or `[`", head, Some(&name)))
     }
@@ -253,7 +258,8 @@ impl Parser<'_> {
         let operator = self.punct().filter(|_| !self.line_ended() && self.infix().is_some());
         let next = self.ahead(1);
         let touches = next.span.start == self.span().end;
-        let same = matches!((operator, &next.kind), (Some(one), Kind::Punct(other)) if one == *other);
+        let next_punct = self.punct_ahead(1);
+        let same = operator.is_some() && operator == next_punct;
         let common = |keyword: &&Keyword| matches!(keyword.role(), Role::Statement | Role::Declaration);
         let words = Keyword::ALL.iter().filter(common).map(|keyword| keyword.word());
         let diagnostic = match (operator, word) {
@@ -261,7 +267,7 @@ impl Parser<'_> {
             (Some(operator @ ("+" | "-")), _) if touches && same => {
                 diagnostic.help(format!("write {}", code(&format!("{written} = {written} {operator} 1"))))
             }
-            (Some(operator), _) if touches && next.kind == Kind::Punct("=") => {
+            (Some(operator), _) if touches && next_punct == Some("=") => {
                 diagnostic.help(format!("write {}", code(&format!("{written} = {written} {operator} …"))))
             }
             (None, Some(_)) if self.is("(") => {
@@ -332,12 +338,13 @@ impl Parser<'_> {
         if self.word() == Some("else") {
             self.bump();
             if self.word() == Some("if") {
-                otherwise.push(self.if_statement(depth + 1)?);
+                otherwise = vec![self.if_statement(depth + 1)?];
+                self.nodes += 1;
             } else {
                 otherwise = self.block(depth + 1)?;
             }
         }
-        Ok(Stmt { kind: StmtKind::If(condition, then, otherwise), span: head.to(self.previous()), head })
+        Ok(Stmt { kind: StmtKind::If(Box::new((condition, [then, otherwise]))), span: head.to(self.previous()), head })
     }
 
     fn for_statement(&mut self, depth: u32) -> Parsed<(StmtKind, Span)> {
@@ -368,7 +375,7 @@ impl Parser<'_> {
             }
             self.stand_in(head)
         };
-        Ok((StmtKind::Loop(var, from, to, self.block(depth + 1)?), head))
+        Ok((StmtKind::Loop(Box::new(Loop { var, bounds: [from, to], body: self.block(depth + 1)? })), head))
     }
 
     #[inline(never)]
@@ -416,7 +423,8 @@ impl Parser<'_> {
                 let mut values = values.into_iter();
                 match (op, buffer, values.next()) {
                     (Some(op), Some((buffer, head)), Some(index)) => {
-                        (StmtKind::Atomic { result, op, function, buffer, index, operands: values.collect() }, head)
+                        let operands = values.collect();
+                        (StmtKind::Atomic(Box::new(Atomic { result, op, function, buffer, index, operands })), head)
                     }
                     (op, buffer, index) => {
                         if op.is_some() {
@@ -437,7 +445,7 @@ impl Parser<'_> {
                 let head = start.to(self.bump());
                 let operands = self.arguments(depth + 1)?;
                 match op {
-                    Some(op) => (StmtKind::Subgroup { result, op, operands }, head),
+                    Some(op) => (StmtKind::Subgroup(Box::new(Subgroup { result, op, operands })), head),
                     None => self.unknown_statement(result, operands, head, depth)?,
                 }
             }
@@ -477,9 +485,9 @@ impl Parser<'_> {
     ) -> Parsed<(StmtKind, Span)> {
         let value = self.node(ExprKind::Unknown(operands), head.to(self.previous()), head, depth + 1)?;
         Ok(match result {
-            Some((name, span)) => (StmtKind::Let(name, value), span),
+            Some((name, span)) => (StmtKind::Let(name, value.into()), span),
             // Of the statements that declare nothing this one takes any value.
-            None => (StmtKind::If(value, Vec::new(), Vec::new()), head),
+            None => (StmtKind::If(Box::new((value, [Vec::new(), Vec::new()]))), head),
         })
     }
 

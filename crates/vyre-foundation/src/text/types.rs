@@ -88,7 +88,7 @@ impl Parser<'_> {
             }
             TypeFamily::DeviceMesh => {
                 let mut axes = Vec::new();
-                while matches!(self.token().kind, Kind::Number(_)) || !axes.is_empty() && self.is(",") {
+                while matches!(self.token().kind, Kind::Number) || !axes.is_empty() && self.is(",") {
                     if !axes.is_empty() {
                         self.type_comma()?;
                     }
@@ -107,8 +107,8 @@ impl Parser<'_> {
         self.bump_marked(Mark::Tight);
         loop {
             match self.token().kind {
-                Kind::Number(_) => drop(self.number("a number", u64::MAX)?),
-                Kind::Word | Kind::Quoted(_) | Kind::String(_) | Kind::Punct(_) | Kind::Bad | Kind::End => {
+                Kind::Number => drop(self.number("a number", u64::MAX)?),
+                Kind::Word | Kind::Quoted | Kind::String | Kind::Punct | Kind::Bad | Kind::End => {
                     self.data_type_at(depth + 1)?;
                 }
             }

@@ -133,21 +133,18 @@ pub(crate) fn mistakes_beside(program: &Program, poison: &Poison) -> Mistakes {
 }
 
 fn check(program: &Program, poison: &Poison) -> Result<Kernel, Mistakes> {
-    if let Some(mistake) = nested_too_deep(program) {
-        return Err(vec![mistake].into());
-    }
+    let counts = program.count().map_err(|location| vec![nested_too_deep(location)])?;
     // Whether a literal could be written in another type is found out by float arithmetic.
-    let (kernel, mut mistakes) = with_default_state(|| resolve::resolve(program, poison));
+    let (kernel, mut mistakes) = with_default_state(|| resolve::resolve(program, &counts, poison));
     uniformity::check(&kernel, &mut mistakes);
     if mistakes.is_empty() { Ok(kernel) } else { Err(mistakes) }
 }
 
-/// Rule 1, without recursion; every later step may then recurse.
-fn nested_too_deep(program: &Program) -> Option<Diagnostic> {
-    let location = program.too_deep()?;
+/// A breach of rule 1. Once there is none, every later step may recurse.
+fn nested_too_deep(location: Location) -> Diagnostic {
     let diagnostic =
         Diagnostic::new(ErrorCode::E0507, format!("the program is nested more than {MAX_NESTING} deep")).at(location);
-    Some(match location {
+    match location {
         Location::Const(_) | Location::Buffer(..) => diagnostic.help("use a type that has fewer others inside"),
         Location::Text(_)
         | Location::Program
@@ -158,7 +155,7 @@ fn nested_too_deep(program: &Program) -> Option<Diagnostic> {
         | Location::Head(_)
         | Location::Result(_)
         | Location::Operation(_) => diagnostic.help("give parts of the expression names with `let`, or split the statement"),
-    })
+    }
 }
 
 /// What of a valid program is above what the smallest devices in wide use offer.

@@ -6,8 +6,8 @@
 
 use crate::diagnostic::{BufferPart, Diagnostic, Fix, Location, Mistakes, Poison};
 use crate::ir::{
-    Access, Axis, Body, BufferDecl, Builtin, DataType, Element, Expr, Item, Literal, Name, Node, NodeId, OpId, Parts, Program,
-    Size, SpecValue,
+    Access, Atomic, Axis, Body, BufferDecl, Builtin, Counts, DataType, Element, Expr, Item, Literal, Loop, Name, Node, NodeId,
+    OpId, Parts, Program, Size, SpecValue, Store, Subgroup,
 };
 use crate::kernel::{
     AccessId, AccessKind, Body as StmtBody, Buffer, BufferId, ExprId, ExprKind, Few, Kernel, MAX_OPERANDS, MemoryAccess, Stmt,
@@ -34,6 +34,8 @@ enum Meaning {
 struct Binding {
     meaning: Meaning,
     declared: Location,
+    /// Whether its scope has ended; then it is kept for better advice only.
+    ended: bool,
 }
 
 /// A checked expression: its number and its type, unless a mistake hides it.
@@ -52,16 +54,15 @@ struct Resolver<'a> {
     poison: &'a Poison,
     kernel: Kernel,
     mistakes: Mistakes,
-    names: HashMap<Name, Binding>,
-    /// Names that some scope declared which has ended, for better advice, and whether they were counters.
-    gone: HashMap<Name, (Location, bool)>,
+    /// Every name that was declared up to here, with what it stood for last; see [`Resolver::visible`].
+    names: HashMap<&'a Name, Binding>,
     /// All declarations of variables in the program, in order; made when the first name is not known.
     all_declared: OnceCell<HashMap<&'a Name, Vec<(NodeId, Location)>>>,
     /// The statement whose own expressions are being looked at: its place in the program, and its number.
     statement: NodeId,
     stmt: StmtId,
     /// Names declared in the open scopes, innermost last; see `scope`.
-    declared: Vec<Name>,
+    declared: Vec<&'a Name>,
     /// By variable: whether its type is known.
     typed: Vec<bool>,
     next_place: u32,
@@ -77,31 +78,30 @@ struct Resolver<'a> {
 }
 
 /// The kernel and every mistake against rules 2 to 21 that is not hidden where something stands in.
-pub(super) fn resolve(program: &Program, poison: &Poison) -> (Kernel, Mistakes) {
+pub(super) fn resolve(program: &Program, counts: &Counts, poison: &Poison) -> (Kernel, Mistakes) {
     let parts = program.parts();
     let mut resolver = Resolver {
         program,
         parts,
         poison,
         kernel: Kernel {
-            buffers: Vec::new(),
-            vars: Vec::new(),
-            exprs: Vec::new(),
-            stmts: Vec::new(),
-            accesses: Vec::new(),
+            buffers: Vec::with_capacity(parts.buffers.len()),
+            vars: Vec::with_capacity(counts.vars),
+            exprs: Vec::with_capacity(counts.exprs),
+            stmts: Vec::with_capacity(counts.stmts),
+            accesses: Vec::with_capacity(counts.accesses),
             workgroup_size: program.workgroup_size(),
             floats: parts.floats,
             subgroup: parts.subgroup,
             uses: Uses::default(),
         },
         mistakes: Mistakes::default(),
-        names: HashMap::new(),
-        gone: HashMap::new(),
+        names: HashMap::with_capacity(parts.consts.len() + parts.buffers.len() + counts.vars),
         all_declared: OnceCell::new(),
         statement: NodeId(0),
         stmt: StmtId(0),
         declared: Vec::new(),
-        typed: Vec::new(),
+        typed: Vec::with_capacity(counts.vars),
         next_place: 0,
         loops: 0,
         control: 0,
@@ -114,7 +114,7 @@ pub(super) fn resolve(program: &Program, poison: &Poison) -> (Kernel, Mistakes) 
     let workgroup_known = resolver.workgroup();
     resolver.subgroup(workgroup_known);
     resolver.scope(&parts.body);
-    debug_assert_eq!(resolver.next_place as usize, program.walk().count(), "places are counted as Walk counts them");
+    debug_assert_eq!(resolver.next_place as usize, counts.stmts + counts.exprs, "places are counted as Walk counts them");
     (resolver.kernel, resolver.mistakes)
 }
 
@@ -144,8 +144,13 @@ impl<'a> Resolver<'a> {
         if self.mistakes.is_full() { None } else { look().map(str::to_string) }
     }
 
-    fn declare(&mut self, name: &Name, meaning: Meaning, declared: Location) {
-        if let Some(earlier) = self.names.get(name) {
+    /// What a name stands for here.
+    fn visible(&self, name: &Name) -> Option<&Binding> {
+        self.names.get(name).filter(|binding| !binding.ended)
+    }
+
+    fn declare(&mut self, name: &'a Name, meaning: Meaning, declared: Location) {
+        if let Some(earlier) = self.visible(name) {
             let what = match earlier.meaning {
                 Meaning::Buffer(_) => "a buffer",
                 Meaning::Const(_) => "a constant",
@@ -166,8 +171,8 @@ impl<'a> Resolver<'a> {
             );
             return;
         }
-        self.names.insert(name.clone(), Binding { meaning, declared });
-        self.declared.push(name.clone());
+        self.names.insert(name, Binding { meaning, declared, ended: false });
+        self.declared.push(name);
     }
 
     // Declarations.
@@ -186,7 +191,7 @@ impl<'a> Resolver<'a> {
 
     /// The constant of this name, and its number. They are declared before anything else.
     fn constant(&self, name: &Name) -> Option<(u32, &'a SpecValue)> {
-        match self.names.get(name)?.meaning {
+        match self.visible(name)?.meaning {
             Meaning::Const(n) => Some((n, &self.parts.consts[n as usize].default)),
             Meaning::Buffer(_) | Meaning::Var(_) | Meaning::Counter(_) => None,
         }
@@ -440,7 +445,7 @@ impl<'a> Resolver<'a> {
     }
 
     /// The statements of a scope; what it declares ends with it.
-    fn scope(&mut self, body: &[Node]) -> StmtBody {
+    fn scope(&mut self, body: &'a [Node]) -> StmtBody {
         let outer = self.declared.len();
         let first = self.next_stmt();
         for node in body {
@@ -451,9 +456,9 @@ impl<'a> Resolver<'a> {
     }
 
     fn end_scope(&mut self, outer: usize) {
-        for name in self.declared.split_off(outer) {
-            if let Some(binding) = self.names.remove(&name) {
-                self.gone.insert(name, (binding.declared, matches!(binding.meaning, Meaning::Counter(_))));
+        for name in self.declared.drain(outer..) {
+            if let Some(binding) = self.names.get_mut(name) {
+                binding.ended = true;
             }
         }
     }
@@ -467,7 +472,7 @@ impl<'a> Resolver<'a> {
         id
     }
 
-    fn declare_var(&mut self, name: &Name, ty: Option<ValueType>, place: NodeId) -> VarId {
+    fn declare_var(&mut self, name: &'a Name, ty: Option<ValueType>, place: NodeId) -> VarId {
         let id = self.new_var(name, ty, VarKind::Let);
         self.declare(name, Meaning::Var(id), Location::Head(place));
         id
@@ -479,7 +484,7 @@ impl<'a> Resolver<'a> {
         StmtKind::Scope { body: StmtBody { first: here, end: here } }
     }
 
-    fn statement(&mut self, node: &Node) {
+    fn statement(&mut self, node: &'a Node) {
         let place = self.place();
         self.statement = place;
         let id = self.next_stmt();
@@ -513,7 +518,8 @@ impl<'a> Resolver<'a> {
                     None => self.nothing(),
                 }
             }
-            Node::Store { buffer, index, value } => {
+            Node::Store(store) => {
+                let Store { buffer, index, value } = &**store;
                 let target = self.writable(buffer, place);
                 let index = self.index(index);
                 let value = self.expr(value);
@@ -526,7 +532,8 @@ impl<'a> Resolver<'a> {
                     None => self.nothing(),
                 }
             }
-            Node::Atomic { result, op, buffer, index, operands } => {
+            Node::Atomic(atomic) => {
+                let Atomic { result, op, buffer, index, operands } = &**atomic;
                 self.kernel.uses.atomics = true;
                 let target = self.atomic_target(buffer, place);
                 let index = self.index(index);
@@ -541,7 +548,8 @@ impl<'a> Resolver<'a> {
                     None => self.nothing(),
                 }
             }
-            Node::Subgroup { result, op, operands } => {
+            Node::Subgroup(subgroup) => {
+                let Subgroup { result, op, operands } = &**subgroup;
                 self.kernel.uses.subgroup = true;
                 self.subgroup_declared(place);
                 let operands: Vec<Typed> = operands.iter().map(|operand| self.expr(operand)).collect();
@@ -557,7 +565,8 @@ impl<'a> Resolver<'a> {
                 self.control -= 1;
                 StmtKind::If { cond: cond.id, then, otherwise }
             }
-            Node::Loop { var, from, to, body } => {
+            Node::Loop(repeat) => {
+                let Loop { var, from, to, body } = &**repeat;
                 let from = self.fixed(from, Scalar::U32, ErrorCode::E0307, "a loop bound");
                 let to = self.fixed(to, Scalar::U32, ErrorCode::E0307, "a loop bound");
                 let outer = self.declared.len();
@@ -602,7 +611,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    fn loop_body(&mut self, body: &Body) -> StmtBody {
+    fn loop_body(&mut self, body: &'a Body) -> StmtBody {
         self.loops += 1;
         self.control += 1;
         let stmts = self.scope(body);
@@ -640,7 +649,7 @@ impl<'a> Resolver<'a> {
     }
 
     /// The variable a result is put into.
-    fn result(&mut self, name: Option<&Name>, info: &OpInfo, ty: Option<Scalar>, place: NodeId) -> Option<VarId> {
+    fn result(&mut self, name: Option<&'a Name>, info: &OpInfo, ty: Option<Scalar>, place: NodeId) -> Option<VarId> {
         let name = name?;
         let result = match ty {
             Some(ty) => info.result_type(ty).map(ValueType::Scalar),
@@ -663,7 +672,7 @@ impl<'a> Resolver<'a> {
 
     fn assignable(&mut self, name: &Name, place: NodeId) -> Option<(VarId, Option<ValueType>, Location)> {
         let location = Location::Head(place);
-        let Some(binding) = self.names.get(name) else {
+        let Some(binding) = self.visible(name) else {
             if self.poison.has_name(name) {
                 return None;
             }
@@ -700,11 +709,13 @@ impl<'a> Resolver<'a> {
     fn unknown(&self, name: &Name, location: Location) -> Diagnostic {
         let diagnostic =
             Diagnostic::new(ErrorCode::E0201, format!("there is no variable or constant {name:?}")).at(location).found(name);
-        if let Some((gone, counter)) = self.gone.get(name) {
-            let diagnostic = diagnostic.related(*gone, "declared in a scope that has ended");
-            return diagnostic.help(match counter {
-                true => "a counter ends with its loop: copy it into a variable that was declared before",
-                false => "declare it before the scope, and assign to it inside",
+        if let Some(binding) = self.names.get(name) {
+            let diagnostic = diagnostic.related(binding.declared, "declared in a scope that has ended");
+            return diagnostic.help(match binding.meaning {
+                Meaning::Counter(_) => "a counter ends with its loop: copy it into a variable that was declared before",
+                Meaning::Var(_) | Meaning::Buffer(_) | Meaning::Const(_) => {
+                    "declare it before the scope, and assign to it inside"
+                }
             });
         }
         let all = self.all_declared.get_or_init(|| all_declared(self.program));
@@ -715,14 +726,15 @@ impl<'a> Resolver<'a> {
                 false => diagnostic.related(*declared, "declared later").help("declare it before it is used"),
             };
         }
-        let values = self.names.iter().filter(|(_, binding)| !matches!(binding.meaning, Meaning::Buffer(_)));
+        let is_value = |binding: &Binding| !binding.ended && !matches!(binding.meaning, Meaning::Buffer(_));
+        let values = self.names.iter().filter(|(_, binding)| is_value(binding));
         let suggestion = self.suggest(|| nearest_unordered(name, values.map(|(name, _)| name.as_str())));
         with_nearest(diagnostic, suggestion, location)
     }
 
     fn buffer(&mut self, name: &Name, place: NodeId) -> Option<BufferId> {
         let location = Location::Head(place);
-        if let Some(binding) = self.names.get(name) {
+        if let Some(binding) = self.visible(name) {
             if let Meaning::Buffer(buffer) = binding.meaning {
                 return Some(buffer);
             }
@@ -996,7 +1008,7 @@ impl<'a> Resolver<'a> {
 
     fn var(&mut self, name: &Name, place: NodeId) -> Typed {
         let location = Location::Head(place);
-        let Some(binding) = self.names.get(name) else {
+        let Some(binding) = self.visible(name) else {
             if !self.poison.has_name(name) {
                 let diagnostic = self.unknown(name, location);
                 self.mistake(diagnostic);
@@ -1226,11 +1238,10 @@ fn all_declared(program: &Program) -> HashMap<&Name, Vec<(NodeId, Location)>> {
     for (n, (item, _)) in program.walk().enumerate() {
         let place = NodeId(n as u32);
         let declared = match item {
-            Item::Node(Node::Let { name, .. } | Node::Loop { var: name, .. }) => Some((name, Location::Head(place))),
-            Item::Node(Node::Atomic { result, .. } | Node::Subgroup { result, .. }) => {
-                result.as_ref().map(|name| (name, Location::Result(place)))
-            }
-            Item::Node(_) | Item::Expr(_) => None,
+            Item::Node(Node::Let { name, .. }) => Some((name, Location::Head(place))),
+            Item::Node(Node::Loop(repeat)) => Some((&repeat.var, Location::Head(place))),
+            Item::Node(node) => node.result().map(|name| (name, Location::Result(place))),
+            Item::Expr(_) => None,
         };
         if let Some((name, location)) = declared {
             all.entry(name).or_default().push((place, location));

@@ -19,7 +19,13 @@ use crate::kernel::{Body, ExprId, ExprKind, Kernel, Stmt, StmtKind, VarId};
 use vyre_spec::ErrorCode;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Node(usize);
+struct Node(u32);
+
+impl Node {
+    fn index(self) -> usize {
+        self.0 as usize
+    }
+}
 
 /// What made a node diverge.
 #[derive(Clone, Copy)]
@@ -112,11 +118,11 @@ fn divergence_source(kernel: &Kernel, id: ExprId) -> Option<NodeId> {
 
 impl<'a> Graph<'a> {
     fn var(var: VarId) -> Node {
-        Node(var.index())
+        Node(var.0)
     }
 
     fn region_index(&self, node: Node) -> usize {
-        node.0 - self.kernel.vars.len()
+        node.index() - self.kernel.vars.len()
     }
 
     fn new_region(&mut self, place: NodeId) -> Node {
@@ -124,15 +130,15 @@ impl<'a> Graph<'a> {
         self.edges.push(Vec::new());
         self.causes.push(None);
         self.synchronises.push(None);
-        Node(self.edges.len() - 1)
+        Node(self.edges.len() as u32 - 1)
     }
 
     fn edge(&mut self, from: Node, to: Node, cause: Cause) {
-        self.edges[from.0].push((to, cause));
+        self.edges[from.index()].push((to, cause));
     }
 
     fn mark(&mut self, node: Node, cause: Cause) {
-        self.causes[node.0].get_or_insert(cause);
+        self.causes[node.index()].get_or_insert(cause);
     }
 
     /// Makes `node` diverge with the value of `expr`.
@@ -157,7 +163,7 @@ impl<'a> Graph<'a> {
 
     fn rendezvous(&mut self, place: NodeId, subgroup: bool) {
         for (region, _) in &self.around {
-            let index = region.0 - self.kernel.vars.len();
+            let index = region.index() - self.kernel.vars.len();
             self.synchronises[index].get_or_insert(place);
         }
         let region = self.around.last().map(|(region, _)| *region);
@@ -228,11 +234,12 @@ impl<'a> Graph<'a> {
     }
 
     fn spread(&mut self) {
-        let mut pending: Vec<Node> = (0..self.causes.len()).filter(|n| self.causes[*n].is_some()).map(Node).collect();
+        let mut pending: Vec<Node> =
+            (0..self.causes.len() as u32).map(Node).filter(|node| self.causes[node.index()].is_some()).collect();
         while let Some(node) = pending.pop() {
-            for (to, cause) in std::mem::take(&mut self.edges[node.0]) {
-                if self.causes[to.0].is_none() {
-                    self.causes[to.0] = Some(cause);
+            for (to, cause) in std::mem::take(&mut self.edges[node.index()]) {
+                if self.causes[to.index()].is_none() {
+                    self.causes[to.index()] = Some(cause);
                     pending.push(to);
                 }
             }
@@ -240,7 +247,7 @@ impl<'a> Graph<'a> {
     }
 
     fn diverges(&self, region: Option<Node>) -> bool {
-        region.is_some_and(|region| self.causes[region.0].is_some())
+        region.is_some_and(|region| self.causes[region.index()].is_some())
     }
 
     fn report(&self, mistakes: &mut Mistakes) {
@@ -289,8 +296,8 @@ impl<'a> Graph<'a> {
     fn leaves_divergently(&self, leaving: &Leaving) -> bool {
         let mut next = leaving.region;
         while let Some(node) = next.filter(|node| *node != leaving.target) {
-            match self.causes[node.0] {
-                Some(Cause::Node(outer)) if outer.0 >= self.kernel.vars.len() => next = Some(outer),
+            match self.causes[node.index()] {
+                Some(Cause::Node(outer)) if outer.index() >= self.kernel.vars.len() => next = Some(outer),
                 Some(Cause::Node(_) | Cause::Expr(_) | Cause::Result(_)) => return true,
                 Some(Cause::Leaving(_)) | None => return false,
             }
@@ -302,9 +309,9 @@ impl<'a> Graph<'a> {
     fn explained_by_leaving(&self, region: Option<Node>) -> bool {
         let mut next = region;
         while let Some(node) = next {
-            match self.causes[node.0] {
+            match self.causes[node.index()] {
                 Some(Cause::Leaving(_)) => return true,
-                Some(Cause::Node(from)) if from.0 >= self.kernel.vars.len() => next = Some(from),
+                Some(Cause::Node(from)) if from.index() >= self.kernel.vars.len() => next = Some(from),
                 Some(Cause::Node(_) | Cause::Expr(_) | Cause::Result(_)) | None => return false,
             }
         }
@@ -332,14 +339,14 @@ impl<'a> Graph<'a> {
         let Some(region) = region else { return diagnostic };
         // The innermost region whose own condition diverges is the one to look at.
         let mut node = region;
-        while let Some(Cause::Node(outer)) = self.causes[node.0]
-            && outer.0 >= self.kernel.vars.len()
+        while let Some(Cause::Node(outer)) = self.causes[node.index()]
+            && outer.index() >= self.kernel.vars.len()
         {
             node = outer;
         }
         let place = self.regions[self.region_index(node)].place;
         let diagnostic = diagnostic.related(Location::Head(place), "control diverges here");
-        match self.causes[node.0] {
+        match self.causes[node.index()] {
             Some(cause) => self.tell_cause(diagnostic, cause),
             None => diagnostic,
         }
@@ -354,7 +361,7 @@ impl<'a> Graph<'a> {
                 Cause::Result(place) => {
                     return diagnostic.related(Location::Tree(place), "the result differs between invocations");
                 }
-                Cause::Node(node) | Cause::Leaving(node) => match self.causes[node.0] {
+                Cause::Node(node) | Cause::Leaving(node) => match self.causes[node.index()] {
                     Some(next) => cause = next,
                     None => return diagnostic,
                 },

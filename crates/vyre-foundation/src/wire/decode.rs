@@ -4,12 +4,12 @@
 //! same bytes.
 //!
 //! A length is believed only as far as bytes are left to back it: every item takes at least one, those that are still to come in the
-//! lists around included. So lists are reserved as long as they say once some of their items were read, which adds up to no more
-//! items than the file has bytes.
+//! lists around included. So lists are reserved as long as they say, and all of them together are reserved for no more items than
+//! the file has bytes.
 
 use crate::ir::{
-    Access, AtomicOp, BinaryOp, Body, BufferDecl, Builtin, ConstDecl, DataType, Element, Expr, FloatMode, Literal, Name, Node,
-    Parts, Scalar, Size, SubgroupOp, TernaryOp, UnaryOp,
+    Access, Atomic, AtomicOp, BinaryOp, Body, BufferDecl, Builtin, ConstDecl, DataType, Element, Expr, FloatMode, Literal, Loop,
+    Name, Node, Parts, Scalar, Size, Subgroup, SubgroupOp, TernaryOp, UnaryOp,
 };
 use crate::memory_model::MemoryOrdering;
 use crate::specialize::SpecValue;
@@ -205,14 +205,10 @@ impl<'a> Decoder<'a> {
         if count > left {
             return Err(self.error(ErrorCode::E0603, format!("{count} items follow and {left} bytes are left for them")));
         }
-        // A file that lies most likely does so at once: before the rest is reserved, some must have been there.
-        let mut items = Vec::with_capacity(count.min((left / 128).max(16)));
+        let mut items = Vec::with_capacity(count);
         self.owed += count;
         for _ in 0..count {
             self.owed -= 1;
-            if items.len() == items.capacity() {
-                items.reserve_exact(count - items.len());
-            }
             items.push(item(self)?);
         }
         Ok(items)
@@ -383,7 +379,7 @@ impl<'a> Decoder<'a> {
             }
             NodeTag::Store => {
                 let buffer = self.name()?;
-                Node::Store { buffer, index: self.expr(below)?, value: self.expr(below)? }
+                Node::store(buffer, self.expr(below)?, self.expr(below)?)
             }
             NodeTag::Atomic => {
                 let result = self.optional_name()?;
@@ -391,13 +387,13 @@ impl<'a> Decoder<'a> {
                 let buffer = self.name()?;
                 let count = self.length()?;
                 let index = self.expr(below)?;
-                Node::Atomic { result, op, buffer, index, operands: self.exprs(count, below)? }
+                Atomic { result, op, buffer, index, operands: self.exprs(count, below)? }.into()
             }
             NodeTag::Subgroup => {
                 let result = self.optional_name()?;
                 let op = self.op(SubgroupOp::from_tag, "subgroup op")?;
                 let count = self.length()?;
-                Node::Subgroup { result, op, operands: self.exprs(count, below)? }
+                Subgroup { result, op, operands: self.exprs(count, below)? }.into()
             }
             NodeTag::If => {
                 let (then, otherwise) = (self.length()?, self.length()?);
@@ -408,7 +404,7 @@ impl<'a> Decoder<'a> {
                 let var = self.name()?;
                 let count = self.length()?;
                 let (from, to) = (self.expr(below)?, self.expr(below)?);
-                Node::Loop { var, from, to, body: self.nodes(count, below)? }
+                Loop { var, from, to, body: self.nodes(count, below)? }.into()
             }
             NodeTag::Break => Node::Break,
             NodeTag::Continue => Node::Continue,

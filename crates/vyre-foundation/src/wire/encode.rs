@@ -1,6 +1,8 @@
 //! Programs to bytes; keeps its own stack through [`Walk`], so any depth is encoded.
 
-use crate::ir::{BufferDecl, DataType, Element, Expr, Item, Literal, Name, Node, Parts, Size, Walk};
+use crate::ir::{
+    Atomic, BufferDecl, DataType, Element, Expr, Item, Literal, Loop, Name, Node, Parts, Size, Store, Subgroup, Walk,
+};
 use crate::specialize::SpecValue;
 use crate::wire::Section;
 use crate::wire::tags::{ExprTag, NodeTag};
@@ -188,18 +190,21 @@ impl Encoder {
                 self.byte(NodeTag::Assign as u8);
                 self.name(name);
             }
-            Node::Store { buffer, .. } => {
+            Node::Store(store) => {
+                let Store { buffer, .. } = &**store;
                 self.byte(NodeTag::Store as u8);
                 self.name(buffer);
             }
-            Node::Atomic { result, op, buffer, operands, .. } => {
+            Node::Atomic(atomic) => {
+                let Atomic { result, op, buffer, operands, .. } = &**atomic;
                 self.byte(NodeTag::Atomic as u8);
                 self.optional_name(result.as_ref());
                 self.byte(op.info().tag);
                 self.name(buffer);
                 self.length(operands.len());
             }
-            Node::Subgroup { result, op, operands } => {
+            Node::Subgroup(subgroup) => {
+                let Subgroup { result, op, operands } = &**subgroup;
                 self.byte(NodeTag::Subgroup as u8);
                 self.optional_name(result.as_ref());
                 self.byte(op.info().tag);
@@ -210,7 +215,8 @@ impl Encoder {
                 self.length(then.len());
                 self.length(otherwise.len());
             }
-            Node::Loop { var, body, .. } => {
+            Node::Loop(repeat) => {
+                let Loop { var, body, .. } = &**repeat;
                 self.byte(NodeTag::Loop as u8);
                 self.name(var);
                 self.length(body.len());

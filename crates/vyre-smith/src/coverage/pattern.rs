@@ -6,7 +6,9 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use vyre_foundation::analysis::Scope;
-use vyre_foundation::ir::{Access, BinaryOp, Builtin, Expr, Name, Node, Program, Scalar, UnaryOp, ValueType};
+use vyre_foundation::ir::{
+    Access, Atomic, BinaryOp, Builtin, Expr, Name, Node, Program, Scalar, Store, Subgroup, UnaryOp, ValueType,
+};
 use vyre_foundation::kernel::{ExprId, Kernel};
 use vyre_foundation::launch::plan;
 use vyre_foundation::memory_model::MemoryOrdering;
@@ -313,7 +315,7 @@ impl<'a> Reader<'a> {
             if let Node::If { cond, then, otherwise } = node
                 && otherwise.is_empty()
                 && matches!(then.last(), Some(Node::Return | Node::Break | Node::Continue | Node::Trap { .. }))
-                && let Expr::Unary { op: UnaryOp::Not, operand } = cond
+                && let Expr::Unary { op: UnaryOp::Not, operand } = &**cond
             {
                 let checked = checks(operand).into_iter().any(|(buffer, index)| accesses(&nodes[n + 1..], buffer, index));
                 self.see(Pattern::GuardedByExit, checked);
@@ -324,8 +326,8 @@ impl<'a> Reader<'a> {
     /// What the last of these statements does with those before it.
     fn after_barrier(&mut self, nodes: &[Node]) {
         let [.., written, Node::Barrier { ordering }, Node::Let { value, .. }] = nodes else { return };
-        let (Node::Store { buffer, index, .. } | Node::Atomic { buffer, index, .. }) = written else { return };
-        let Expr::Load { buffer: from, index: at } = value else { return };
+        let Some((buffer, index)) = written.access() else { return };
+        let Expr::Load { buffer: from, index: at } = &**value else { return };
         if from != buffer {
             return;
         }
@@ -350,7 +352,8 @@ impl<'a> Reader<'a> {
                 }
                 self.see(Pattern::VectorExchanged, is_exchange(name, value));
             }
-            Node::Store { buffer, index, value } => {
+            Node::Store(store) => {
+                let Store { buffer, index, value } = &**store;
                 let uniform = self.index(buffer, index, Pattern::OwnIndexMoved);
                 self.expr(index, false);
                 self.whole(value);
@@ -359,21 +362,23 @@ impl<'a> Reader<'a> {
                 let workgroup = self.access.get(buffer) == Some(&Access::Workgroup);
                 self.see(if workgroup { Pattern::FloodedWorkgroup } else { Pattern::FloodedStorage }, floods);
             }
-            Node::Atomic { result, buffer, index, operands, .. } => {
+            Node::Atomic(atomic) => {
+                let Atomic { result, buffer, index, operands, .. } = &**atomic;
                 let uniform = self.index(buffer, index, Pattern::OwnIndexMoved);
                 self.expr(index, false);
                 self.see(Pattern::AtomicsMeet, uniform);
                 let chain = operands.iter().map(|operand| self.whole(operand).chain).max().unwrap_or(0);
                 result.iter().for_each(|name| self.declare(name, chain + 1));
             }
-            Node::Subgroup { result, operands, .. } => {
+            Node::Subgroup(subgroup) => {
+                let Subgroup { result, operands, .. } = &**subgroup;
                 let chain = operands.iter().map(|operand| self.whole(operand).chain).max().unwrap_or(0);
                 result.iter().for_each(|name| self.declare(name, chain + 1));
             }
             Node::If { cond, then, otherwise } => {
                 let divergent = !self.facts[self.next].uniform;
                 self.whole(cond);
-                if let Expr::Var(name) = cond {
+                if let Expr::Var(name) = &**cond {
                     self.see(Pattern::ConditionChanged, assigned(then).contains(name));
                     self.see(Pattern::ElseConditionChanged, assigned(otherwise).contains(name));
                 }
@@ -390,7 +395,9 @@ impl<'a> Reader<'a> {
                     }
                 }
             }
-            Node::Loop { var, from, to, body } => self.repeat(var, from, to, body),
+            Node::Loop(repeat) => {
+                self.repeat(&repeat.var, &repeat.from, &repeat.to, &repeat.body);
+            }
             Node::Break => self.exit(Exit::Break),
             Node::Continue => self.exit(Exit::Continue),
             Node::Return => self.exit(Exit::Return),
@@ -653,10 +660,10 @@ fn mentions(expr: &Expr, name: &Name) -> bool {
 /// Whether a body begins by storing a variable and ends by assigning it, barriers aside.
 fn carries(body: &[Node]) -> bool {
     let mut inner = body.iter().filter(|node| !matches!(node, Node::Barrier { .. }));
-    let (Some(Node::Store { value, .. }), Some(Node::Assign { name, .. })) = (inner.next(), inner.next_back()) else {
+    let (Some(Node::Store(store)), Some(Node::Assign { name, .. })) = (inner.next(), inner.next_back()) else {
         return false;
     };
-    mentions(value, name)
+    mentions(&store.value, name)
 }
 
 /// Whether a vector is made of the components of this variable, which is a vector.
@@ -688,10 +695,5 @@ fn accesses(nodes: &[Node], buffer: &Name, index: &Expr) -> bool {
         let here = matches!(expr, Expr::Load { buffer: from, index } if from == buffer && **index == *at);
         here || expr.children().any(|child| loads(child, buffer, at))
     }
-    nodes.iter().any(|node| {
-        let (Node::Store { buffer: to, index: at, .. } | Node::Atomic { buffer: to, index: at, .. }) = node else {
-            return node.exprs().any(|expr| loads(expr, buffer, index));
-        };
-        to == buffer && at == index || node.exprs().any(|expr| loads(expr, buffer, index))
-    })
+    nodes.iter().any(|node| node.access() == Some((buffer, index)) || node.exprs().any(|expr| loads(expr, buffer, index)))
 }

@@ -33,11 +33,11 @@ pub(super) fn features(program: &Program) -> BTreeSet<String> {
                 }
             },
             Item::Node(node) => match node {
-                Node::Let { .. } | Node::Assign { .. } | Node::Store { .. } | Node::Block(_) | Node::Region { .. } => continue,
-                Node::Atomic { op, .. } => format!("atomic.{}", op.mnemonic()),
-                Node::Subgroup { op, .. } => format!("subgroup.{}", op.mnemonic()),
+                Node::Let { .. } | Node::Assign { .. } | Node::Store(_) | Node::Block(_) | Node::Region { .. } => continue,
+                Node::Atomic(atomic) => format!("atomic.{}", atomic.op.mnemonic()),
+                Node::Subgroup(subgroup) => format!("subgroup.{}", subgroup.op.mnemonic()),
                 Node::If { .. } => "if".into(),
-                Node::Loop { .. } => "for".into(),
+                Node::Loop(_) => "for".into(),
                 Node::Break => "break".into(),
                 Node::Continue => "continue".into(),
                 Node::Return => "return".into(),

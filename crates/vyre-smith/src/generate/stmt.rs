@@ -2,7 +2,7 @@
 
 use super::config::Discipline;
 use super::{Generator, LoopFrame, Variable};
-use vyre_foundation::ir::{Access, AtomicOp, Axis, Builtin, Expr, Literal, Name, Node, Scalar, SubgroupOp, ValueType};
+use vyre_foundation::ir::{Access, AtomicOp, Axis, Builtin, Expr, Literal, Name, Node, Scalar, Subgroup, SubgroupOp, ValueType};
 use vyre_foundation::memory_model::MemoryOrdering;
 use vyre_spec::{Operand, ResultRule};
 
@@ -331,7 +331,7 @@ impl Generator<'_> {
             .collect();
         let node = match info.result_type(ty) {
             Some(result) if self.dna.chance(90) => Node::let_subgroup(self.declare(result.into(), false), op, operands),
-            Some(_) | None => Node::Subgroup { result: None, op, operands },
+            Some(_) | None => Subgroup { result: None, op, operands }.into(),
         };
         nodes.push(node);
     }

@@ -140,10 +140,10 @@ fn input_numbers(element: &DataType, bytes: &[u8]) -> u128 {
 fn node_kind(node: &Node) -> u64 {
     match node {
         Node::Let { .. } | Node::Break | Node::Continue | Node::Return | Node::Block(_) | Node::Region { .. } => 1,
-        Node::Assign { .. } | Node::Store { .. } | Node::Trap { .. } => 2,
+        Node::Assign { .. } | Node::Store(_) | Node::Trap { .. } => 2,
         Node::If { .. } => 3,
-        Node::Loop { .. } => 4,
-        Node::Atomic { result, .. } | Node::Subgroup { result, .. } => 10 + u64::from(result.is_some()),
+        Node::Loop(_) => 4,
+        Node::Atomic(_) | Node::Subgroup(_) => 10 + u64::from(node.result().is_some()),
         Node::Barrier { ordering } => match ordering {
             MemoryOrdering::SeqCst => 1,
             MemoryOrdering::Relaxed | MemoryOrdering::Acquire | MemoryOrdering::Release | MemoryOrdering::AcqRel => 2,

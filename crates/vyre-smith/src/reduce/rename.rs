@@ -85,7 +85,7 @@ fn variable_names(parts: &Parts) -> impl Iterator<Item = (Name, Name)> {
     let (mut counters, mut others) = (Vec::new(), Vec::new());
     for (item, _) in Walk::body(&parts.body) {
         let (list, name) = match item {
-            Item::Node(Node::Loop { var, .. }) => (&mut counters, Some(var)),
+            Item::Node(Node::Loop(repeat)) => (&mut counters, Some(&repeat.var)),
             Item::Node(node) => (&mut others, declared(node)),
             Item::Expr(_) => continue,
         };
@@ -131,22 +131,17 @@ impl Unique {
             match node {
                 Node::Assign { name, .. } => self.refer(name),
                 Node::Let { name, .. } => self.declare(name),
-                Node::Atomic { result: Some(name), .. } | Node::Subgroup { result: Some(name), .. } => self.declare(name),
-                Node::Loop { var, body, .. } => {
+                Node::Atomic(_) | Node::Subgroup(_) => {
+                    node.result_mut().into_iter().flatten().for_each(|name| self.declare(name))
+                }
+                Node::Loop(repeat) => {
                     let outside = self.visible.len();
-                    self.declare(var);
-                    self.body(body);
+                    self.declare(&mut repeat.var);
+                    self.body(&mut repeat.body);
                     self.visible.truncate(outside);
                 }
                 Node::If { .. } | Node::Block(_) | Node::Region { .. } => node.bodies_mut().for_each(|body| self.body(body)),
-                Node::Store { .. }
-                | Node::Atomic { result: None, .. }
-                | Node::Subgroup { result: None, .. }
-                | Node::Break
-                | Node::Continue
-                | Node::Return
-                | Node::Barrier { .. }
-                | Node::Trap { .. } => {}
+                Node::Store(_) | Node::Break | Node::Continue | Node::Return | Node::Barrier { .. } | Node::Trap { .. } => {}
             }
         }
         self.visible.truncate(outside);
@@ -210,13 +205,13 @@ pub(super) fn rename_body(body: &mut Body, new: &dyn Fn(&Name) -> Name) {
         node.exprs_mut().for_each(|expr| rename_expr(expr, new));
         match node {
             Node::Let { name, .. } | Node::Assign { name, .. } => *name = new(name),
-            Node::Store { buffer, .. } => *buffer = new(buffer),
-            Node::Atomic { result, buffer, .. } => {
-                *buffer = new(buffer);
-                result.iter_mut().for_each(|name| *name = new(name));
+            Node::Store(store) => store.buffer = new(&store.buffer),
+            Node::Atomic(atomic) => {
+                atomic.buffer = new(&atomic.buffer);
+                atomic.result.iter_mut().for_each(|name| *name = new(name));
             }
-            Node::Subgroup { result, .. } => result.iter_mut().for_each(|name| *name = new(name)),
-            Node::Loop { var, .. } => *var = new(var),
+            Node::Subgroup(subgroup) => subgroup.result.iter_mut().for_each(|name| *name = new(name)),
+            Node::Loop(repeat) => repeat.var = new(&repeat.var),
             Node::If { .. }
             | Node::Break
             | Node::Continue

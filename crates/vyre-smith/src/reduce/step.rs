@@ -9,7 +9,8 @@ use super::{elements, observe};
 use std::collections::HashMap;
 use std::ops::Range;
 use vyre_foundation::ir::{
-    Access, Body, DataType, Element, Expr, FloatMode, Item, Literal, Name, Node, NodeId, Scalar, Size, SpecValue, ValueType, Walk,
+    Access, Atomic, Body, DataType, Element, Expr, FloatMode, Item, Literal, Name, Node, NodeId, Scalar, Size, SpecValue, Store,
+    ValueType, Walk,
 };
 use vyre_spec::limits::SUBGROUP_SIZES;
 use vyre_spec::{Axis, Builtin};
@@ -204,8 +205,28 @@ pub(super) fn statements(view: &View) -> Vec<Step> {
 /// The write that is all a statement does if its condition holds.
 fn only_write(node: &Node) -> Option<&Node> {
     let Node::If { then, otherwise, .. } = node else { return None };
-    let [write @ (Node::Store { .. } | Node::Assign { .. })] = &then[..] else { return None };
+    let [write @ (Node::Store(_) | Node::Assign { .. })] = &then[..] else { return None };
     otherwise.is_empty().then_some(write)
+}
+
+/// What such a write writes.
+fn written(node: &mut Node) -> Option<&mut Expr> {
+    match node {
+        Node::Store(store) => Some(&mut store.value),
+        Node::Assign { value, .. } => Some(value),
+        Node::Let { .. }
+        | Node::Atomic(_)
+        | Node::Subgroup(_)
+        | Node::If { .. }
+        | Node::Loop(_)
+        | Node::Break
+        | Node::Continue
+        | Node::Return
+        | Node::Barrier { .. }
+        | Node::Trap { .. }
+        | Node::Block(_)
+        | Node::Region { .. } => None,
+    }
 }
 
 /// Statements that simpler ones can stand in for.
@@ -215,14 +236,14 @@ pub(super) fn statement_kinds(view: &View) -> Vec<Step> {
         match node {
             Node::Let { .. } => steps.push(Step::Inline(place)),
             Node::Assign { .. } => steps.push(Step::LetHere(place)),
-            Node::Store { .. } => steps.push(Step::Forward(place)),
-            Node::Atomic { operands, .. } => {
+            Node::Store(_) => steps.push(Step::Forward(place)),
+            Node::Atomic(atomic) => {
                 steps.push(Step::NotAtomic(place));
-                steps.extend((0..operands.len()).map(|n| Step::Operand(place, n)));
+                steps.extend((0..atomic.operands.len()).map(|n| Step::Operand(place, n)));
                 steps.push(Step::Ignore(place));
             }
-            Node::Subgroup { operands, .. } => {
-                steps.extend((0..operands.len()).map(|n| Step::Operand(place, n)));
+            Node::Subgroup(subgroup) => {
+                steps.extend((0..subgroup.operands.len()).map(|n| Step::Operand(place, n)));
                 steps.push(Step::Ignore(place));
             }
             Node::Barrier { .. } => steps.push(Step::PlainBarrier(place)),
@@ -231,7 +252,7 @@ pub(super) fn statement_kinds(view: &View) -> Vec<Step> {
                 steps.extend(smaller);
             }
             Node::If { .. }
-            | Node::Loop { .. }
+            | Node::Loop(_)
             | Node::Break
             | Node::Continue
             | Node::Return
@@ -254,8 +275,8 @@ pub(super) fn expressions(view: &View) -> Vec<Step> {
     for (n, (item, _)) in view.case.program.walk().enumerate() {
         let place = NodeId(n as u32);
         let expr = match item {
-            Item::Node(Node::Loop { var, .. }) => {
-                variables.push((place, var));
+            Item::Node(Node::Loop(repeat)) => {
+                variables.push((place, &repeat.var));
                 continue;
             }
             Item::Node(node) => {
@@ -341,7 +362,8 @@ fn below<'a>(view: &'a View, place: NodeId, expr: &'a Expr, ty: ValueType) -> im
 fn stored_types(view: &View) -> Vec<Step> {
     let mut steps = Vec::new();
     for (place, node) in listed(view) {
-        let Node::Store { index, value, .. } = node else { continue };
+        let Node::Store(store) = node else { continue };
+        let Store { index, value, .. } = &**store;
         let first = place.0 + 1 + expr_size(index);
         let ty = |n: u32| view.types.get(n as usize).copied().flatten();
         let other = (first + 1..first + expr_size(value)).filter(|n| ty(*n) != ty(first));
@@ -441,7 +463,7 @@ pub(super) fn declarations(view: &View) -> Vec<Step> {
             Access::ReadWrite => {
                 let stores = listed(view)
                     .into_iter()
-                    .filter(|(_, node)| matches!(node, Node::Store { buffer: other, .. } if *other == buffer.name));
+                    .filter(|(_, node)| matches!(node, Node::Store(store) if store.buffer == buffer.name));
                 let fresh = stores.map(|(place, _)| Step::Fresh(i, place));
                 [Step::Access(i, Access::Read), Step::Access(i, Access::Output)].into_iter().chain(fresh).collect()
             }
@@ -508,8 +530,8 @@ pub(super) fn apply(view: &View, step: &Step) -> Option<Draft> {
             }
             let body = node.bodies().nth(*which)?.clone().into_inner();
             let mut nodes = Vec::new();
-            if let Node::Loop { var, from, .. } = node {
-                nodes.push(Node::let_bind(var.clone(), from.clone()));
+            if let Node::Loop(repeat) = node {
+                nodes.push(Node::let_bind(&repeat.var, repeat.from.clone()));
             }
             nodes.extend(body);
             Some(nodes)
@@ -523,7 +545,7 @@ pub(super) fn apply(view: &View, step: &Step) -> Option<Draft> {
             let node = node_at(view, *place)?;
             let Node::If { cond, .. } = node else { return None };
             let mut write = only_write(node)?.clone();
-            let (Node::Store { value, .. } | Node::Assign { value, .. }) = &mut write else { return None };
+            let value = written(&mut write)?;
             // The value stands last in its statement, which is the last of the arm.
             let old = NodeId(place.0 + node_size(node) - expr_size(value));
             let ty = view.types.get(old.0 as usize).copied().flatten()?;
@@ -535,7 +557,7 @@ pub(super) fn apply(view: &View, step: &Step) -> Option<Draft> {
                     })?
                 }
                 Some(_) => return None,
-                None => Expr::cast(ty.scalar().filter(|scalar| scalar.is_int())?, cond.clone()),
+                None => Expr::cast(ty.scalar().filter(|scalar| scalar.is_int())?, Expr::clone(cond)),
             };
             *value = new;
             rewrite_nodes(&mut draft.parts.body, &mut |here, _| (here == *place).then(|| vec![write.clone()]));
@@ -553,15 +575,16 @@ pub(super) fn apply(view: &View, step: &Step) -> Option<Draft> {
             let Node::Assign { name, value } = node_at(view, *place)? else { return None };
             rewrite_nodes(&mut draft.parts.body, &mut |here, node| {
                 if here == *place {
-                    return Some(vec![Node::let_bind(name.clone(), value.clone())]);
+                    return Some(vec![Node::let_bind(name, Expr::clone(value))]);
                 }
                 (declared(node) == Some(name)).then(Vec::new)
             });
         }
         Step::Forward(place) => {
-            let Node::Store { buffer, value, .. } = node_at(view, *place)? else { return None };
+            let Node::Store(store) = node_at(view, *place)? else { return None };
+            let Store { buffer, value, .. } = &**store;
             rewrite_nodes(&mut draft.parts.body, &mut |_, node| {
-                matches!(node, Node::Store { buffer: other, .. } if other == buffer).then(Vec::new)
+                matches!(node, Node::Store(other) if other.buffer == *buffer).then(Vec::new)
             });
             let mut loads = false;
             rewrite_exprs(&mut draft.parts.body, &mut |_, expr| {
@@ -574,17 +597,33 @@ pub(super) fn apply(view: &View, step: &Step) -> Option<Draft> {
             }
         }
         Step::Ignore(place) => change_node(&mut draft.parts.body, *place, &mut |node| {
-            let (Node::Atomic { result, .. } | Node::Subgroup { result, .. }) = node else { return false };
-            result.take().is_some()
+            node.result_mut().is_some_and(|result| result.take().is_some())
         })?,
         Step::Operand(place, which) => change_node(&mut draft.parts.body, *place, &mut |node| {
-            let (Node::Atomic { result, operands, .. } | Node::Subgroup { result, operands, .. }) = node else { return false };
-            let (Some(name), Some(value)) = (result.take(), operands.get(*which).cloned()) else { return false };
-            *node = Node::Let { name, value };
+            let operands = match node {
+                Node::Atomic(atomic) => &atomic.operands,
+                Node::Subgroup(subgroup) => &subgroup.operands,
+                Node::Let { .. }
+                | Node::Assign { .. }
+                | Node::Store(_)
+                | Node::If { .. }
+                | Node::Loop(_)
+                | Node::Break
+                | Node::Continue
+                | Node::Return
+                | Node::Barrier { .. }
+                | Node::Trap { .. }
+                | Node::Block(_)
+                | Node::Region { .. } => return false,
+            };
+            let Some(value) = operands.get(*which).cloned() else { return false };
+            let Some(name) = node.result_mut().and_then(Option::take) else { return false };
+            *node = Node::let_bind(name, value);
             true
         })?,
         Step::NotAtomic(place) => change_node(&mut draft.parts.body, *place, &mut |node| {
-            let Node::Atomic { result, buffer, index, operands, .. } = node else { return false };
+            let Node::Atomic(atomic) = node else { return false };
+            let Atomic { result, buffer, index, operands, .. } = &mut **atomic;
             // Of two operands the last is what is written.
             let plain = match (result.take(), operands.pop()) {
                 (Some(name), _) => Node::let_bind(name, Expr::load(buffer.clone(), index.clone())),
@@ -631,7 +670,8 @@ pub(super) fn apply(view: &View, step: &Step) -> Option<Draft> {
         }
         Step::Retype(place, new) => {
             let scalar = view.types.get(new.0 as usize).copied().flatten()?.scalar()?;
-            let Node::Store { buffer, index, value } = node_at(view, *place)? else { return None };
+            let Node::Store(store) = node_at(view, *place)? else { return None };
+            let Store { buffer, index, value } = &**store;
             let first = place.0 + 1 + expr_size(index);
             let Item::Expr(below) = Walk::expr(value).nth(new.0.checked_sub(first)? as usize)?.0 else { return None };
             let decl = draft.parts.buffers.iter_mut().find(|decl| decl.name == *buffer)?;
@@ -678,8 +718,8 @@ pub(super) fn apply(view: &View, step: &Step) -> Option<Draft> {
             change_access(&mut draft, view, *i, Access::Output)?;
             let ty = kernel.buffers.get(*i)?.value;
             change_node(&mut draft.parts.body, *place, &mut |node| {
-                let Node::Store { value, .. } = node else { return false };
-                *value = one(ty);
+                let Node::Store(store) = node else { return false };
+                store.value = one(ty);
                 true
             })?;
         }
@@ -781,7 +821,8 @@ fn change_node(body: &mut Body, place: NodeId, change: &mut dyn FnMut(&mut Node)
 /// Statements that declare or assign a variable.
 fn writes(body: &Body, name: &Name) -> usize {
     let is = |node: &Node| {
-        matches!(node, Node::Assign { name: other, .. } | Node::Loop { var: other, .. } if other == name)
+        matches!(node, Node::Assign { name: other, .. } if other == name)
+            || matches!(node, Node::Loop(repeat) if repeat.var == *name)
             || declared(node) == Some(name)
     };
     Walk::body(body).filter(|(item, _)| matches!(item, Item::Node(node) if is(node))).count()
@@ -814,9 +855,10 @@ fn of_component(body: &mut Body, name: &Name, component: u8) {
         expr.children_mut().for_each(|child| loads(child, name));
     }
     for node in body.iter_mut() {
-        if let Node::Store { buffer, value, .. } = node
-            && buffer == name
+        if let Node::Store(store) = node
+            && store.buffer == *name
         {
+            let value = &mut store.value;
             *value = match value {
                 Expr::Vector { components } if usize::from(component) < components.len() => {
                     components.swap_remove(component.into()).into_inner()

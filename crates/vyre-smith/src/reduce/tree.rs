@@ -98,11 +98,11 @@ pub(super) fn substitute(body: &mut Body, name: &Name, value: &Expr) {
 pub(crate) fn declared(node: &Node) -> Option<&Name> {
     match node {
         Node::Let { name, .. } => Some(name),
-        Node::Atomic { result, .. } | Node::Subgroup { result, .. } => result.as_ref(),
+        Node::Atomic(_) | Node::Subgroup(_) => node.result(),
         Node::Assign { .. }
-        | Node::Store { .. }
+        | Node::Store(_)
         | Node::If { .. }
-        | Node::Loop { .. }
+        | Node::Loop(_)
         | Node::Break
         | Node::Continue
         | Node::Return
@@ -161,25 +161,24 @@ impl Repair<'_> {
             match &mut node {
                 Node::Assign { name, .. } if !self.visible.contains(name) => continue,
                 Node::Break | Node::Continue if self.loops == 0 => continue,
-                Node::Store { buffer, .. } if !self.declared.contains(buffer) => continue,
-                Node::Atomic { buffer, result, .. } if !self.declared.contains(buffer) => {
-                    let Some((name, ty)) = result.take().and_then(|name| Some((name, *self.buffers.get(buffer)?))) else {
-                        continue;
-                    };
-                    node = Node::Let { name, value: zero(ty) };
+                Node::Store(store) if !self.declared.contains(&store.buffer) => continue,
+                Node::Atomic(atomic) if !self.declared.contains(&atomic.buffer) => {
+                    let ty = self.buffers.get(&atomic.buffer);
+                    let Some((name, ty)) = atomic.result.take().zip(ty) else { continue };
+                    node = Node::let_bind(name, zero(*ty));
                 }
-                Node::Loop { var, body, .. } => {
+                Node::Loop(repeat) => {
                     self.loops += 1;
-                    self.visible.push(var.clone());
-                    self.body(body);
+                    self.visible.push(repeat.var.clone());
+                    self.body(&mut repeat.body);
                     self.visible.pop();
                     self.loops -= 1;
                 }
                 Node::Let { .. }
                 | Node::Assign { .. }
-                | Node::Store { .. }
-                | Node::Atomic { .. }
-                | Node::Subgroup { .. }
+                | Node::Store(_)
+                | Node::Atomic(_)
+                | Node::Subgroup(_)
                 | Node::If { .. }
                 | Node::Break
                 | Node::Continue

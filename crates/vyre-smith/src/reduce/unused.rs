@@ -4,7 +4,7 @@ use super::step::remove_buffers;
 use super::tree::{declared, mentioned, repair, rewrite_nodes};
 use super::view::{Draft, View};
 use std::collections::HashSet;
-use vyre_foundation::ir::{Element, Item, Name, Node, Parts, Size, Walk};
+use vyre_foundation::ir::{Element, Item, Name, Parts, Size, Walk};
 
 /// The case without what is unused; `None` if there is none.
 pub(super) fn without(view: &View) -> Option<Draft> {
@@ -38,22 +38,13 @@ fn remove_variables(parts: &mut Parts) -> bool {
         }
         changed = true;
         let mut node = node.clone();
-        match &mut node {
-            Node::Atomic { result, .. } | Node::Subgroup { result, .. } => *result = None,
-            Node::Let { .. }
-            | Node::Assign { .. }
-            | Node::Store { .. }
-            | Node::If { .. }
-            | Node::Loop { .. }
-            | Node::Break
-            | Node::Continue
-            | Node::Return
-            | Node::Barrier { .. }
-            | Node::Trap { .. }
-            | Node::Block(_)
-            | Node::Region { .. } => return Some(Vec::new()),
-        }
-        Some(vec![node])
+        Some(match node.result_mut() {
+            Some(result) => {
+                *result = None;
+                vec![node]
+            }
+            None => Vec::new(),
+        })
     });
     changed
 }
@@ -71,7 +62,9 @@ fn read(parts: &Parts) -> HashSet<Name> {
 fn used(parts: &Parts) -> HashSet<Name> {
     let mut used = read(parts);
     for (item, _) in Walk::body(&parts.body) {
-        if let Item::Node(Node::Store { buffer, .. } | Node::Atomic { buffer, .. }) = item {
+        if let Item::Node(node) = item
+            && let Some((buffer, _)) = node.access()
+        {
             used.insert(buffer.clone());
         }
     }

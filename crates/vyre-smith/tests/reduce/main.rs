@@ -37,7 +37,7 @@ fn divides_floats(case: &Case) -> bool {
     let divides =
         |value: &Expr| Walk::expr(value).any(|(item, _)| matches!(item, Item::Expr(Expr::Binary { op: BinaryOp::Div, .. })));
     assert!(case.program.validated().is_ok(), "only valid candidates are offered");
-    has(&case.program, |item| matches!(item, Item::Node(Node::Store { buffer, value, .. }) if floats(buffer) && divides(value)))
+    has(&case.program, |item| matches!(item, Item::Node(Node::Store(store)) if floats(&store.buffer) && divides(&store.value)))
 }
 
 /// Large programs that store quotients of floats.
@@ -349,7 +349,7 @@ fn candidates_that_would_run_forever_are_not_offered() {
         assert!(!matches!(plain(case), Err(RunError::OutOfFuel { .. })), "out of fuel:\n{}", case.program);
         // The iterations are told by the input, which stays as it is.
         let told = has(&case.program, |item| matches!(item, Item::Expr(Expr::Load { buffer, .. }) if *buffer != "out"));
-        let looped = has(&case.program, |item| matches!(item, Item::Node(Node::Loop { .. })));
+        let looped = has(&case.program, |item| matches!(item, Item::Node(Node::Loop(_))));
         (looped && told && case.inputs[0] == words([u32::MAX])).into()
     };
     let config = Config { fuel: Some(1 << 16), ..Config::default() };

@@ -1,8 +1,8 @@
 //! Arbitrary programs, most of them wrong: the text form must hold whatever the IR can.
 
 use crate::ir::{
-    Access, AtomicOp, BinaryOp, BufferDecl, Builtin, ConstDecl, DataType, Element, Expr, FloatMode, Literal, Name, Node, Parts,
-    Program, Scalar, Size, SpecValue, SubgroupOp, TernaryOp, UnaryOp,
+    Access, Atomic, AtomicOp, BinaryOp, BufferDecl, Builtin, ConstDecl, DataType, Element, Expr, FloatMode, Literal, Name, Node,
+    Parts, Program, Scalar, Size, SpecValue, Subgroup, SubgroupOp, TernaryOp, UnaryOp,
 };
 use crate::memory_model::MemoryOrdering;
 use vyre_spec::TypeId;
@@ -146,9 +146,9 @@ pub(super) fn node(random: &mut Random, depth: u32) -> Node {
         4 => {
             let (op, buffer) = (*random.pick(AtomicOp::ALL), name(random));
             let index = expr(random, value_depth);
-            Node::Atomic { result, op, buffer, index, operands: exprs(random, value_depth, 3) }
+            Atomic { result, op, buffer, index, operands: exprs(random, value_depth, 3) }.into()
         }
-        5 => Node::Subgroup { result, op: *random.pick(SubgroupOp::ALL), operands: exprs(random, value_depth, 3) },
+        5 => Subgroup { result, op: *random.pick(SubgroupOp::ALL), operands: exprs(random, value_depth, 3) }.into(),
         6 => random.pick(&[Node::Break, Node::Continue, Node::Return]).clone(),
         7 => Node::Barrier { ordering: *random.pick(&MemoryOrdering::ALL) },
         8 => Node::Trap { tag: *random.pick(&[0, 7, u32::MAX]) },

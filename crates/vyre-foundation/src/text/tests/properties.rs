@@ -90,9 +90,10 @@ fn check_spans(program: &Program, source: &Source) {
         assert!(whole.start <= head.start && head.end <= whole.end);
         let expected = match item {
             Item::Node(Node::Let { name, .. } | Node::Assign { name, .. }) => spelled(name),
-            Item::Node(Node::Store { buffer, .. } | Node::Atomic { buffer, .. }) => spelled(buffer),
-            Item::Node(Node::Subgroup { op, .. }) => format!("subgroup.{op}"),
-            Item::Node(Node::Loop { var, .. }) => spelled(var),
+            Item::Node(Node::Store(store)) => spelled(&store.buffer),
+            Item::Node(Node::Atomic(atomic)) => spelled(&atomic.buffer),
+            Item::Node(Node::Subgroup(subgroup)) => format!("subgroup.{}", subgroup.op),
+            Item::Node(Node::Loop(repeat)) => spelled(&repeat.var),
             Item::Node(Node::If { .. }) => "if".into(),
             Item::Node(Node::Trap { .. }) => "trap".into(),
             Item::Node(Node::Block(_)) => "{".into(),
@@ -118,11 +119,13 @@ fn check_spans(program: &Program, source: &Source) {
             }
         };
         assert_eq!(text(*head), expected, "the head of {}", text(*whole));
-        if let Item::Node(Node::Atomic { op, .. }) = item {
+        if let Item::Node(Node::Atomic(atomic)) = item {
             let (at, span) = operations.next().expect("a span for each atomic");
-            assert_eq!((at.0 as usize, text(*span)), (place, format!("atomic.{op}").as_str()));
+            assert_eq!((at.0 as usize, text(*span)), (place, format!("atomic.{}", atomic.op).as_str()));
         }
-        if let Item::Node(Node::Atomic { result: Some(name), .. } | Node::Subgroup { result: Some(name), .. }) = item {
+        if let Item::Node(node) = item
+            && let Some(name) = node.result()
+        {
             let (at, span) = results.next().expect("a span for each result");
             assert_eq!((at.0 as usize, text(*span)), (place, spelled(name).as_str()));
         }
