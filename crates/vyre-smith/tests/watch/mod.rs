@@ -194,7 +194,16 @@ impl<'a> Facts<'a> {
                         watched_exits[inner.index()] = true;
                     }
                 }
-                _ => {}
+                StmtKind::Let { .. }
+                | StmtKind::Assign { .. }
+                | StmtKind::Store { .. }
+                | StmtKind::Atomic { .. }
+                | StmtKind::Subgroup { .. }
+                | StmtKind::Return
+                | StmtKind::Barrier
+                | StmtKind::GridSync
+                | StmtKind::Trap { .. }
+                | StmtKind::Scope { .. } => {}
             }
         }
         let synchronised = (0..kernel.stmts.len())
@@ -492,7 +501,8 @@ impl<'f, 'a, 'c> Watch<'f, 'a, 'c> {
         if let Some(scope) = facts.stmts[stmt.index()] {
             let among = facts.instance(scope, who);
             match self.agree(Shared::Branch(stmt.0), iteration, among, who, u64::from(taken).into()) {
-                Ok(other) => other.then(|| self.counts.add(Claim::Branch)).unwrap_or_default(),
+                Ok(false) => {}
+                Ok(true) => self.counts.add(Claim::Branch),
                 Err((other, _)) => self.fail(|| format!("{stmt:?} does not diverge, and {who} and {other} part")),
             }
         }
@@ -701,7 +711,8 @@ impl Sink for Watch<'_, '_, '_> {
         if let Some(scope) = facts.stmts[stmt.index()] {
             let around = self.invocations[who as usize].innermost();
             match self.agree(Shared::Left(stmt.0), around, facts.instance(scope, who), who, u64::from(iterations).into()) {
-                Ok(other) => other.then(|| self.counts.add(Claim::LoopLeft)).unwrap_or_default(),
+                Ok(false) => {}
+                Ok(true) => self.counts.add(Claim::LoopLeft),
                 Err((other, _)) => {
                     self.fail(|| format!("{stmt:?} does not diverge, and {who} and {other} leave it in different iterations"))
                 }
