@@ -19,6 +19,8 @@ pub(super) struct Program {
     pub(super) body: Vec<Stmt>,
     /// How many statements and expressions there are at most.
     pub(super) nodes: usize,
+    /// How many integers without a type there are at most.
+    pub(super) open: usize,
 }
 
 /// The declarations.
@@ -43,11 +45,11 @@ pub(super) struct Stmt {
     pub(super) head: Span,
 }
 
-/// Small like [`crate::ir::Node`].
+/// Two words, because lists of statements can be long.
 pub(super) enum StmtKind {
-    Let(Name, Box<Expr>),
-    Assign(Name, Box<Expr>),
-    Store(Name, Box<[Expr; 2]>),
+    Let(Box<(Name, Expr)>),
+    Assign(Box<(Name, Expr)>),
+    Store(Box<(Name, [Expr; 2])>),
     Atomic(Box<Atomic>),
     Subgroup(Box<Subgroup>),
     If(Box<(Expr, [Vec<Stmt>; 2])>),
@@ -57,7 +59,9 @@ pub(super) enum StmtKind {
     Return,
     Barrier(MemoryOrdering),
     Trap(u32),
-    Block(Vec<Stmt>),
+    /// One without statements is not boxed.
+    #[expect(clippy::box_collection, reason = "all statements are as large as the largest")]
+    Block(Option<Box<Vec<Stmt>>>),
     Region(Box<(Name, Vec<Stmt>)>),
 }
 

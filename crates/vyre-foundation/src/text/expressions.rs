@@ -248,6 +248,7 @@ impl Parser<'_> {
         };
         let span = start.to(self.previous());
         self.nodes += 1;
+        self.open += usize::from(matches!(kind, ExprKind::Open(_)));
         Some(Expr { kind, span, outer: span, head: span, height: 1 })
     }
 

@@ -144,8 +144,8 @@ impl Lexer<'_> {
             };
             let tokens = &mut self.out.tokens;
             if tokens.len() == tokens.capacity() {
-                // By a quarter: the copy counts, too.
-                tokens.reserve_exact(tokens.len() / 4 + 64);
+                // In small steps: the copy counts, too.
+                tokens.reserve_exact(tokens.len() / 8 + 64);
             }
             tokens.push(Token { kind, span: span(start, self.at), newline_before: newline });
             newline = false;

@@ -21,7 +21,7 @@ pub(super) struct Lowered {
 /// The IR of a program, as far as it was read.
 pub(super) fn lower(program: ast::Program, text: &str) -> Lowered {
     let header = program.header;
-    let mut lowering = Lowering { spans: Spans::default(), open: Vec::new(), poison: header.poison };
+    let mut lowering = Lowering { spans: Spans::default(), open: Vec::with_capacity(program.open), poison: header.poison };
     let poisoned_subgroup = lowering.poison.has(Location::Subgroup).then_some(SUBGROUP_SIZES[0]);
     let one = || ([Size::Lit(1), Size::Lit(1), Size::Lit(1)], program.name_span, [program.name_span; 3]);
     let (workgroup, workgroup_span, workgroup_axes) = header.workgroup.unwrap_or_else(one);
@@ -115,9 +115,16 @@ impl Lowering {
     fn stmt(&mut self, stmt: ast::Stmt) -> Node {
         let place = self.place(stmt.span, stmt.head);
         match stmt.kind {
-            StmtKind::Let(name, value) => Node::Let { name, value: self.child(*value) },
-            StmtKind::Assign(name, value) => Node::Assign { name, value: self.child(*value) },
-            StmtKind::Store(buffer, operands) => {
+            StmtKind::Let(parts) => {
+                let (name, value) = *parts;
+                Node::Let { name, value: self.child(value) }
+            }
+            StmtKind::Assign(parts) => {
+                let (name, value) = *parts;
+                Node::Assign { name, value: self.child(value) }
+            }
+            StmtKind::Store(parts) => {
+                let (buffer, operands) = *parts;
                 let [index, value] = operands.map(|operand| self.expr(operand));
                 Node::store(buffer, index, value)
             }
@@ -150,7 +157,7 @@ impl Lowering {
             StmtKind::Return => Node::Return,
             StmtKind::Barrier(ordering) => Node::Barrier { ordering },
             StmtKind::Trap(tag) => Node::Trap { tag },
-            StmtKind::Block(body) => Node::Block(self.body(body)),
+            StmtKind::Block(body) => Node::Block(body.map_or_else(Body::default, |body| self.body(*body))),
             StmtKind::Region(parts) => {
                 let (generator, body) = *parts;
                 Node::Region { generator, body: self.body(body) }

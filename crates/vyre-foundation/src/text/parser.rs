@@ -126,6 +126,8 @@ pub(super) struct Parser<'a> {
     pub(super) parens: u32,
     /// How many statements and expressions were made, those included that were dropped again.
     pub(super) nodes: usize,
+    /// How many of these are integers without a type.
+    pub(super) open: usize,
     /// Whether marks and lines are noted.
     for_format: bool,
     marks: Vec<Mark>,
@@ -140,6 +142,7 @@ impl<'a> Parser<'a> {
         let parser = Parser {
             text,
             nodes: 1,
+            open: 0,
             for_format: false,
             marks: Vec::new(),
             tokens,
@@ -695,7 +698,7 @@ impl<'a> Parser<'a> {
                 );
             }
         }
-        Ok(Program { name, name_span, span, header: std::mem::take(&mut self.header), body, nodes: self.nodes })
+        Ok(Program { name, name_span, span, header: std::mem::take(&mut self.header), body, nodes: self.nodes, open: self.open })
     }
 }
 

@@ -90,8 +90,8 @@ impl Parser<'_> {
             Ok(stmt) => {
                 let has_body = self.previous_is("}");
                 if body.len() == body.capacity() {
-                    // By a quarter: the copy counts, too.
-                    body.reserve_exact(body.len() / 4 + 1);
+                    // In small steps: the copy counts, too.
+                    body.reserve_exact(body.len() / 8 + 1);
                 }
                 body.push(stmt);
                 self.nodes += 1;
@@ -184,7 +184,8 @@ impl Parser<'_> {
             },
             (None, Kind::Punct) if self.is("{") => {
                 let head = self.span();
-                (StmtKind::Block(self.block(depth + 1)?), head)
+                let body = self.block(depth + 1)?;
+                (StmtKind::Block((!body.is_empty()).then(|| Box::new(body))), head)
             }
             (None, Kind::Quoted) => self.assignment(depth)?,
             (None, Kind::Word | Kind::String | Kind::Number | Kind::Punct | Kind::Bad | Kind::End) => {
@@ -219,7 +220,7 @@ impl Parser<'_> {
         self.bump();
         match self.operation_ahead() {
             Some(family) => self.operation(Some((name, head)), family, depth),
-            None => Ok((StmtKind::Let(name, self.expr(depth + 1)?.into()), head)),
+            None => Ok((StmtKind::Let(Box::new((name, self.expr(depth + 1)?))), head)),
         }
     }
 
@@ -239,11 +240,11 @@ impl Parser<'_> {
             }
             self.bump();
             let value = self.expr(depth + 1)?;
-            return Ok((StmtKind::Store(name, Box::new([index, value])), head));
+            return Ok((StmtKind::Store(Box::new((name, [index, value]))), head));
         }
         if self.is("=") {
             self.bump();
-            return Ok((StmtKind::Assign(name, self.expr(depth + 1)?.into()), head));
+            return Ok((StmtKind::Assign(Box::new((name, self.expr(depth + 1)?))), head));
         }
         Err(self.not_assigned("`=` or `[`", head, Some(&name)))
     }
@@ -485,7 +486,7 @@ impl Parser<'_> {
     ) -> Parsed<(StmtKind, Span)> {
         let value = self.node(ExprKind::Unknown(operands), head.to(self.previous()), head, depth + 1)?;
         Ok(match result {
-            Some((name, span)) => (StmtKind::Let(name, value.into()), span),
+            Some((name, span)) => (StmtKind::Let(Box::new((name, value))), span),
             // Of the statements that declare nothing this one takes any value.
             None => (StmtKind::If(Box::new((value, [Vec::new(), Vec::new()]))), head),
         })
