@@ -118,9 +118,9 @@ fn with_body(body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Bodies in bodies that each claim all that follows.
+/// Bodies in bodies that each claim all that follows: what is promised is reserved once, whoever promises it again.
 #[test]
-fn what_lengths_claim_is_not_reserved() {
+fn what_lengths_claim_is_reserved_once() {
     for size in [1 << 10, 1 << 20] {
         let mut body = vec![1];
         for _ in 0..200 {
@@ -132,7 +132,8 @@ fn what_lengths_claim_is_not_reserved() {
         let mut refused = None;
         let allocated = allocation_counter::measure(|| refused = from_wire(&bytes).err());
         assert_eq!(refused.map(|error| error.code), Some(ErrorCode::E0603));
-        assert!(allocated.bytes_max < 1 << 20, "{} bytes for {size}", allocated.bytes_max);
+        // A statement takes 32 bytes, and a byte of the file may be one.
+        assert!(allocated.bytes_max <= 32 * bytes.len() as u64, "{} bytes for {size}", allocated.bytes_max);
     }
 }
 
