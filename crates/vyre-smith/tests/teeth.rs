@@ -66,12 +66,17 @@ fn shows(fault: Planted, case: &Case) -> bool {
     right != Err(None) && fault.run(case, &options).map_err(trap) != right
 }
 
-/// The first program that shows the fault.
+/// The first program that shows the fault, and how many were tried: of the mix, and for every 200 of them one of each large preset.
 fn found(fault: Planted) -> Option<(u64, Case)> {
+    let mut tried = 0;
     (0..PROGRAMS).find_map(|number| {
-        let dna = dna(SEED, number);
-        let case = generate(Preset::mixed(number), &dna).case(&dna);
-        shows(fault, &case).then_some((number, case))
+        let large = Preset::large().iter().filter(|_| number % 200 == 0).map(|preset| (*preset, number / 200));
+        large.chain([(Preset::mixed(number), number)]).find_map(|(preset, number)| {
+            tried += 1;
+            let dna = dna(SEED, number);
+            let case = generate(preset, &dna).case(&dna);
+            shows(fault, &case).then_some((tried, case))
+        })
     })
 }
 
