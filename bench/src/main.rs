@@ -15,7 +15,7 @@ use vyre::ir::Program;
 use vyre::launch::plan;
 use vyre::reference::bulk::Bulk;
 use vyre::reference::checked::{Effort, Verdict, check};
-use vyre::reference::{Options, run};
+use vyre::reference::{Limits, Options, run};
 use vyre::wire::from_wire;
 
 /// At least so many rounds are run, and more for as long as this takes.
@@ -81,11 +81,11 @@ fn profile(name: &str) {
     for Workload { program, inputs, config, elements, .. } in workloads(1 << 16).into_iter().filter(|work| work.name == name) {
         let inputs: Vec<&[u8]> = inputs.iter().map(Vec::as_slice).collect();
         let sizes: Vec<u64> = inputs.iter().map(|bytes| bytes.len() as u64).collect();
-        let mut bulk = Bulk::new(&program).expect("the kernels are valid");
-        let launch = plan(bulk.program(), &sizes, &config).expect("the launches are fine");
+        let mut bulk = Bulk::new(program.validated().expect("the kernels are valid").kernel());
+        let launch = plan(&program, &sizes, &config).expect("the launches are fine");
         let mut out = Vec::new();
         for _ in 0..20 {
-            let [time] = interleaved([&mut || bulk.run_into(&launch, &inputs, u64::MAX, &mut out).expect("it runs")]);
+            let [time] = interleaved([&mut || bulk.run_into(&launch, &inputs, Limits::NONE, &mut out).expect("it runs")]);
             println!("{name}: {:.2} ns/element", nanoseconds(time, elements));
         }
     }
@@ -97,13 +97,13 @@ fn evaluators() {
     for Workload { name, program, inputs, config, elements } in workloads(1 << 16) {
         let inputs: Vec<&[u8]> = inputs.iter().map(Vec::as_slice).collect();
         let sizes: Vec<u64> = inputs.iter().map(|bytes| bytes.len() as u64).collect();
-        let mut bulk = Bulk::new(&program).expect("the kernels are valid");
-        let launch = plan(bulk.program(), &sizes, &config).expect("the launches are fine");
+        let mut bulk = Bulk::new(program.validated().expect("the kernels are valid").kernel());
+        let launch = plan(&program, &sizes, &config).expect("the launches are fine");
         let options = Options { launch: config, fuel: u64::MAX, ..Options::default() };
         let mut out = Vec::new();
         let [plain, fast] =
             interleaved([&mut || drop(black_box(run(&program, &inputs, &options).expect("it runs"))), &mut || {
-                bulk.run_into(&launch, &inputs, u64::MAX, &mut out).expect("it runs")
+                bulk.run_into(&launch, &inputs, Limits::NONE, &mut out).expect("it runs")
             }]);
         assert!(out == run(&program, &inputs, &options).expect("it runs"), "{name}: the evaluators disagree");
         println!(
@@ -175,8 +175,8 @@ fn xor_against_native() {
     let (a, b) = (as_words(&inputs[0]), as_words(&inputs[1]));
     let inputs: Vec<&[u8]> = inputs.iter().map(Vec::as_slice).collect();
     let sizes: Vec<u64> = inputs.iter().map(|bytes| bytes.len() as u64).collect();
-    let mut bulk = Bulk::new(&program).expect("the kernel is valid");
-    let launch = plan(bulk.program(), &sizes, &config).expect("the launch is fine");
+    let mut bulk = Bulk::new(program.validated().expect("the kernel is valid").kernel());
+    let launch = plan(&program, &sizes, &config).expect("the launch is fine");
     let options = Options { launch: config, ..Options::default() };
     let mut native = vec![0u32; elements];
     let mut out = Vec::new();
@@ -188,7 +188,7 @@ fn xor_against_native() {
             black_box(&mut native);
         },
         &mut || drop(black_box(run(&program, &inputs, &options).expect("it runs"))),
-        &mut || bulk.run_into(&launch, &inputs, u64::MAX, &mut out).expect("it runs"),
+        &mut || bulk.run_into(&launch, &inputs, Limits::NONE, &mut out).expect("it runs"),
     ]);
     println!("\n{:<28} {:>12} {:>10}", "xor, 1 M elements", "ns/element", "x native");
     for (name, time) in ["native Rust", "plain (goal <= 300)", "bulk (goal <= 5)"].into_iter().zip(times) {

@@ -1,6 +1,6 @@
 //! A backend as a subject of `vyre fuzz`.
 
-use vyre::backend::registry::{acquire, registered_backends};
+use vyre::backend::registry::{acquire, registered_devices};
 use vyre::specialization::SpecMap;
 use vyre::{BackendError, DispatchConfig, VyreBackend};
 use vyre_worker::{Case, Failure, Outputs, Subject};
@@ -18,7 +18,7 @@ impl BackendSubject {
     /// The subject of this name, if there is such a backend.
     pub fn named(name: &str) -> Option<BackendSubject> {
         let id = name.strip_prefix(PREFIX)?;
-        let known = registered_backends().iter().any(|registration| registration.id == id);
+        let known = registered_devices().iter().any(|(_, device)| device.id == id);
         known.then(|| BackendSubject { name: name.into(), open: None })
     }
 }

@@ -4,7 +4,7 @@ use crate::{Failure, print};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use vyre::VyreBackend;
-use vyre::backend::registry::{BackendRegistration, acquire, registered_backends};
+use vyre::backend::registry::{BackendRegistration, DeviceListing, registered_devices};
 
 /// List the backends, with their devices, limits and capabilities.
 #[derive(clap::Args)]
@@ -21,19 +21,19 @@ pub struct Args {
 }
 
 pub fn devices(args: &Args) -> Result<(), Failure> {
-    let all = registered_backends();
+    let all = registered_devices();
     if args.json {
-        let listed: Vec<Value> = all.iter().map(|registration| as_json(registration)).collect();
+        let listed: Vec<Value> = all.iter().map(|(registration, device)| as_json(registration, device)).collect();
         print(&format!("{}\n", json!({ "backends": listed })));
         return Ok(());
     }
     let mut rows = vec![["id", "device", "workgroup", "grid, an axis", "buffer", "capabilities"].map(String::from)];
     let mut closed = String::new();
-    for registration in all {
-        match acquire(registration.id) {
+    for (registration, device) in all {
+        match registration.open(&device.id) {
             Ok(backend) => rows.push(row(&*backend)),
             Err(error) => {
-                let _ = writeln!(closed, "{} cannot be opened: {}", registration.id, error.message());
+                let _ = writeln!(closed, "{} cannot be opened: {}", device.id, error.message());
             }
         }
     }
@@ -76,9 +76,9 @@ fn capabilities(backend: &dyn VyreBackend) -> [(&'static str, bool); 10] {
     ]
 }
 
-fn as_json(registration: &BackendRegistration) -> Value {
-    let mut object = json!({ "id": registration.id, "about": registration.about, "precedence": registration.precedence });
-    match acquire(registration.id) {
+fn as_json(registration: &BackendRegistration, device: &DeviceListing) -> Value {
+    let mut object = json!({ "id": device.id, "about": registration.about, "precedence": registration.precedence });
+    match registration.open(&device.id) {
         Ok(backend) => {
             object["device"] = json!(backend.device_name());
             object["version"] = json!(backend.version());

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
-use vyre::backend::registry::registered_backends;
+use vyre::backend::registry::registered_devices;
 use vyre::values;
 use vyre_smith::fuzz::{Config, Error, Event, Finding, Programs, Summary, fuzz};
 use vyre_smith::generate::Preset;
@@ -149,7 +149,7 @@ pub fn known_subject(name: &str, test_subjects: bool) -> Result<Box<dyn Subject>
         return Ok(Box::new(backend));
     }
     if let Some(id) = name.strip_prefix(backend::PREFIX) {
-        let known: Vec<&str> = registered_backends().iter().map(|registration| registration.id).collect();
+        let known: Vec<String> = registered_devices().into_iter().map(|(_, device)| device.id).collect();
         return Err(Failure::Usage(format!("there is no backend `{id}`; there are {}", known.join(", "))));
     }
     let on_purpose = if test_subjects { subjects::test_subject(name) } else { None };

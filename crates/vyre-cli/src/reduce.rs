@@ -230,7 +230,7 @@ fn expected(case: &Case) -> Option<Result<Vec<Vec<u8>>, Outcome>> {
     match vyre::reference::run(&case.program, &case.input_slices(), &options) {
         Ok(outputs) => Some(Ok(outputs)),
         Err(RunError::Trap { tag, invocation, .. }) => Some(Err(Outcome::Trap { tag, invocation })),
-        Err(RunError::Rejected(_) | RunError::OutOfFuel { .. }) => None,
+        Err(RunError::Rejected(_) | RunError::OutOfFuel { .. } | RunError::Timeout | RunError::Cancelled) => None,
     }
 }
 

@@ -2,12 +2,11 @@
 //! gives the same bytes faster. Both are always there and need no device.
 //!
 //! This is also the example of how to write a backend; `docs/backends.md` walks through it. This file is a whole one that keeps
-//! nothing between dispatches; `bulk/` is one that keeps pipelines and resident data.
+//! nothing between dispatches; `bulk.rs` is a device.
 
 mod bulk;
 
 use std::time::Instant;
-use vyre_driver::backend::private::Sealed;
 use vyre_driver::backend::registry::BackendRegistration;
 use vyre_driver::launch::{Planned, require_determinism};
 use vyre_driver::{BackendError, DispatchConfig, VyreBackend};
@@ -19,15 +18,8 @@ struct Reference;
 
 // Who depends on this crate has the backend. Opening it costs nothing.
 inventory::submit! {
-    BackendRegistration {
-        id: "reference",
-        precedence: 900,
-        about: "the plain interpreter: what programs mean",
-        open: || Ok(Box::new(Reference)),
-    }
+    BackendRegistration::single("reference", 900, "the plain interpreter: what programs mean", || Ok(Box::new(Reference)))
 }
-
-impl Sealed for Reference {}
 
 impl VyreBackend for Reference {
     fn id(&self) -> &'static str {
@@ -53,11 +45,13 @@ impl VyreBackend for Reference {
         let launch = plan(&program, &sizes, &config.launch())?;
         require_determinism(&program, Planned::Launch(&launch, inputs), config)?;
         in_time(start, config)?;
-        let options = Options { launch: config.launch(), ..Options::default() };
-        let outputs = vyre_reference::run(&program, inputs, &options).map_err(failure)?;
-        // An interpreter cannot be stopped half way: a result that came too late is none.
-        in_time(start, config)?;
-        Ok(outputs)
+        let deadline = config.timeout.and_then(|limit| start.checked_add(limit));
+        let options = Options { launch: config.launch(), deadline, ..Options::default() };
+        vyre_reference::run(&program, inputs, &options).map_err(|error| failure(error, config))
+    }
+
+    fn version(&self) -> &'static str {
+        env!("CARGO_PKG_VERSION")
     }
 
     fn supports_grid_sync(&self) -> bool {
@@ -73,10 +67,11 @@ fn in_time(start: Instant, config: &DispatchConfig) -> Result<(), BackendError> 
     }
 }
 
-fn failure(error: RunError) -> BackendError {
+fn failure(error: RunError, config: &DispatchConfig) -> BackendError {
     match error {
         RunError::Rejected(report) => BackendError::Rejected(report),
         RunError::Trap { tag, invocation, .. } => BackendError::Trap { tag, invocation },
+        RunError::Timeout | RunError::Cancelled => BackendError::Timeout { limit: config.timeout.unwrap_or_default() },
         RunError::OutOfFuel { fuel } => BackendError::InvalidProgram {
             fix: format!("the dispatch takes more than {fuel} steps. Fix: dispatch it in parts, or on another backend"),
         },

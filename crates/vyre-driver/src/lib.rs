@@ -1,11 +1,11 @@
 //! The driver layer: what a backend is, how one is found, and how programs become pipelines.
 //!
 //! - [`backend`]: the contract, its errors, and the registry.
+//! - [`device`]: what a real backend implements, and the adapter that makes a backend of it.
 //! - [`pipeline`]: compile once, run many times; caches; the manifest that reproduces a pipeline elsewhere.
 //! - [`specialization`]: values for constants, and keys made of them.
 //! - [`grid_sync`]: programs with grid barriers as several dispatches.
 //! - [`resident`]: the handles of data that stays on a device.
-//! - [`inject`]: a backend that fails on demand.
 //! - [`observability`]: counters of dispatches, and spans.
 //! - [`json`]: errors of every layer for programs to read.
 //! - [`launch`]: a program's identity as devices take it.
@@ -13,8 +13,8 @@
 //! - [`Dispatch`]: one dispatch by the names of buffers, with typed values.
 
 pub mod backend;
+pub mod device;
 pub mod grid_sync;
-pub mod inject;
 pub mod json;
 pub mod launch;
 pub mod observability;
@@ -25,8 +25,9 @@ pub mod specialization;
 mod typed;
 
 pub use backend::{
-    BackendError, CompiledPipeline, DispatchConfig, OutputBuffers, PendingDispatch, ResidentError, Resource, TimedDispatchResult,
-    VyreBackend,
+    BackendError, CompiledPipeline, DispatchConfig, OutputBuffers, PendingDispatch, ResidentError, ResidentRange, ResidentStep,
+    Resource, TimedDispatchResult, VyreBackend,
 };
+pub use device::{Device, Ran};
 pub use route::route;
 pub use typed::{Dispatch, Results};

@@ -18,10 +18,12 @@
 //! than 32 that count. A snapshot sums them; what is counted at the same moment may be in it or not.
 
 use crate::backend::{BackendError, DispatchConfig, OutputBuffers, PendingDispatch, Resource, TimedDispatchResult};
+use crate::device::Ran;
 use std::cell::Cell;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock, PoisonError};
+use std::task::Waker;
 use tracing::span::EnteredSpan;
 
 /// What was dispatched so far.
@@ -331,19 +333,29 @@ struct Counted {
     input_bytes: usize,
 }
 
+// A default would lose what the dispatch says.
+#[deny(clippy::missing_trait_methods)]
 impl PendingDispatch for Counted {
     fn is_ready(&self) -> bool {
         self.inner.is_ready()
     }
 
+    fn wake_when_ready(&self, waker: &Waker) -> bool {
+        self.inner.wake_when_ready(waker)
+    }
+
     fn wait(self: Box<Self>) -> Result<OutputBuffers, BackendError> {
+        Ok(self.wait_ran()?.0)
+    }
+
+    fn wait_ran(self: Box<Self>) -> Result<(OutputBuffers, Vec<Ran>), BackendError> {
         let Counted { inner, counters, input_bytes } = *self;
         let whole = counters.begin();
-        let outputs = inner.wait()?;
+        let (outputs, ran) = inner.wait_ran()?;
         if let Some(whole) = whole {
             counters.end(whole, input_bytes, &outputs, 0);
         }
-        Ok(outputs)
+        Ok((outputs, ran))
     }
 }
 

@@ -158,42 +158,15 @@ impl<T> ResidentTable<T> {
         let bound = bind(program, resources)?;
         let written = |i: usize| kernel.buffers[i].access.is_output();
         self.check_aliasing(&bound.iter().map(|(i, resource)| (*resource, written(*i))).collect::<Vec<_>>())?;
-        let mut input_sizes = Vec::new();
-        let mut output_sizes = Vec::new();
-        let mut launch_config = config.launch();
+        let mut sizes = Vec::with_capacity(bound.len());
         for (i, resource) in bound {
-            let buffer = &kernel.buffers[i];
-            match resource {
-                Resource::Borrowed(bytes) if buffer.access.is_input() => input_sizes.push(bytes.len() as u64),
-                Resource::Borrowed(_) => {}
-                Resource::Resident(_) if buffer.access.is_input() => input_sizes.push(self.size(resource)?),
-                Resource::Resident(_) => {
-                    let size = self.size(resource)?;
-                    output_sizes.push((i, size));
-                    if buffer.count.is_none() {
-                        let count = u128::from(size) * 8 / u128::from(buffer.element.bits().unwrap_or(8).max(1));
-                        // What cannot be counted is refused below: so many elements have fewer bytes.
-                        let count = u32::try_from(count).unwrap_or(u32::MAX);
-                        launch_config.output_counts.entry(buffer.name.as_str().to_string()).or_insert(count);
-                    }
-                }
-            }
+            sizes.push(match resource {
+                Resource::Borrowed(bytes) if kernel.buffers[i].access.is_input() => Some(bytes.len() as u64),
+                Resource::Borrowed(_) => None,
+                Resource::Resident(_) => Some(self.size(resource)?),
+            });
         }
-        check_inputs(program, &input_sizes)?;
-        let launch = plan(program, &input_sizes, &launch_config)?;
-        let wrong = output_sizes.into_iter().filter(|(i, size)| launch.bytes[*i] != *size).map(|(i, size)| {
-            let (buffer, needed) = (&kernel.buffers[i], launch.bytes[i]);
-            let message = format!(
-                "the resident memory for `{}` has {size} bytes, and {} elements of {} have {needed}",
-                buffer.name, launch.lengths[i], buffer.element
-            );
-            Diagnostic::new(ErrorCode::E0703, message)
-                .at(Location::Buffer(i as u32, BufferPart::Whole))
-                .expected(format!("{needed} bytes"))
-                .found(format!("{size} bytes"))
-        });
-        let wrong: Vec<Diagnostic> = wrong.collect();
-        if wrong.is_empty() { Ok(launch) } else { Err(Report::about(program, wrong).into()) }
+        plan_bound(program, &sizes, config)
     }
 
     /// The device is gone: every handle given out so far is stale. Gives what they stood for.
@@ -249,6 +222,46 @@ pub fn bind<'a>(program: &Program, resources: &'a [Resource]) -> Result<Vec<(usi
         });
     }
     Ok(bound.iter().copied().zip(resources).collect())
+}
+
+/// The shape of a dispatch of a program, its constants replaced, on buffers of these sizes, in the order of the interface's `bound`; `None`
+/// for an output that takes its length from elsewhere.
+pub(crate) fn plan_bound(program: &Program, sizes: &[Option<u64>], config: &DispatchConfig) -> Result<Launch, BackendError> {
+    let kernel = program.validated().map_err(Clone::clone)?.kernel();
+    let mut input_sizes = Vec::new();
+    let mut output_sizes = Vec::new();
+    let mut launch_config = config.launch();
+    for (i, size) in program.interface().bound.iter().copied().zip(sizes) {
+        let buffer = &kernel.buffers[i];
+        match size {
+            Some(size) if buffer.access.is_input() => input_sizes.push(*size),
+            Some(size) => {
+                output_sizes.push((i, *size));
+                if buffer.count.is_none() {
+                    let count = u128::from(*size) * 8 / u128::from(buffer.element.bits().unwrap_or(8).max(1));
+                    // What cannot be counted is refused below: so many elements have fewer bytes.
+                    let count = u32::try_from(count).unwrap_or(u32::MAX);
+                    launch_config.output_counts.entry(buffer.name.as_str().to_string()).or_insert(count);
+                }
+            }
+            None => {}
+        }
+    }
+    check_inputs(program, &input_sizes)?;
+    let launch = plan(program, &input_sizes, &launch_config)?;
+    let wrong = output_sizes.into_iter().filter(|(i, size)| launch.bytes[*i] != *size).map(|(i, size)| {
+        let (buffer, needed) = (&kernel.buffers[i], launch.bytes[i]);
+        let message = format!(
+            "the resident memory for `{}` has {size} bytes, and {} elements of {} have {needed}",
+            buffer.name, launch.lengths[i], buffer.element
+        );
+        Diagnostic::new(ErrorCode::E0703, message)
+            .at(Location::Buffer(i as u32, BufferPart::Whole))
+            .expected(format!("{needed} bytes"))
+            .found(format!("{size} bytes"))
+    });
+    let wrong: Vec<Diagnostic> = wrong.collect();
+    if wrong.is_empty() { Ok(launch) } else { Err(Report::about(program, wrong).into()) }
 }
 
 /// A number that no table of the process has, from 1 on; zero would make small numbers look like handles.

@@ -1,6 +1,6 @@
 //! Which backend can run a program, and why the others cannot.
 
-use crate::backend::registry::{registered_backends, wrap_grid_sync_split};
+use crate::backend::registry::registered_devices;
 use crate::backend::{BackendError, DispatchConfig, VyreBackend};
 use std::fmt;
 use vyre_foundation::ir::{Access, DataType, OpId, Program};
@@ -32,13 +32,13 @@ impl fmt::Display for Tried {
     }
 }
 
-/// Opens the first backend whose capabilities and limits fit the program, in the order of [`registered_backends`].
+/// Opens the first backend whose capabilities and limits fit the program, in the order of [`registered_devices`].
 pub fn route(program: &Program, config: &DispatchConfig) -> Result<Route, BackendError> {
     let specialized = config.specialization.apply(program)?;
     specialized.validated().map_err(Clone::clone)?;
     let mut tried = Vec::new();
-    for registration in registered_backends() {
-        let (backend, reasons) = match (registration.open)().map(wrap_grid_sync_split) {
+    for (registration, device) in registered_devices() {
+        let (backend, reasons) = match registration.open(&device.id) {
             Ok(backend) => {
                 let reasons = misfits(&*backend, &specialized, config);
                 (Some(backend), reasons)
@@ -46,7 +46,7 @@ pub fn route(program: &Program, config: &DispatchConfig) -> Result<Route, Backen
             Err(error) => (None, vec![error.message()]),
         };
         let fits = reasons.is_empty();
-        tried.push(Tried { id: registration.id.into(), reasons });
+        tried.push(Tried { id: device.id, reasons });
         if let Some(backend) = backend
             && fits
         {

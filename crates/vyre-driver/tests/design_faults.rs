@@ -534,7 +534,7 @@ impl VyreBackend for Probe {
         config: &DispatchConfig,
     ) -> Result<TimedDispatchResult, BackendError> {
         self.ran(Called::dispatch_borrowed_timed, program, config);
-        Ok(TimedDispatchResult { outputs: zeros(program, inputs, config, 4), wall_ns: 40, device_ns: Some(41) })
+        Ok(TimedDispatchResult { outputs: zeros(program, inputs, config, 4), wall_ns: 40, device_ns: Some(41), ran: None })
     }
 
     fn dispatch_async(
@@ -625,7 +625,7 @@ impl VyreBackend for Probe {
         self.ran(Called::dispatch_resident_timed, program, config);
         let written = program.interface().outputs.len();
         let borrowed = resources.iter().filter(|resource| matches!(resource, Resource::Borrowed(_))).count();
-        Ok(TimedDispatchResult { outputs: vec![vec![7; 4]; written.min(borrowed)], wall_ns: 70, device_ns: Some(71) })
+        Ok(TimedDispatchResult { outputs: vec![vec![7; 4]; written.min(borrowed)], wall_ns: 70, device_ns: Some(71), ran: None })
     }
 
     fn supported_ops(&self) -> &HashSet<OpId> {
@@ -936,7 +936,7 @@ impl CompiledPipeline for PipelineProbe {
     fn dispatch_borrowed_timed(&self, inputs: &[&[u8]], config: &DispatchConfig) -> Result<TimedDispatchResult, BackendError> {
         self.saw(PipelineCalled::dispatch_borrowed_timed);
         let outputs = vec![format!("timed {inputs:?} {config:?}").into()];
-        Ok(TimedDispatchResult { outputs, wall_ns: 1, device_ns: Some(2) })
+        Ok(TimedDispatchResult { outputs, wall_ns: 1, device_ns: Some(2), ran: None })
     }
 
     fn dispatch_borrowed_batched(

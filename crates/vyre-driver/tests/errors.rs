@@ -31,7 +31,7 @@ fn all() -> Vec<(BackendError, ErrorCode, bool)> {
         (B::Rejected(Report::single(Diagnostic::new(E::E0707, "a grid of zeros").help("ask for more"))), E::E0707, true),
         (B::InvalidProgram { fix: "it is wrong. Fix: mend it".into() }, E::E0804, true),
         (B::UnsupportedFeature { feature: "wings".into(), backend: "pig".into() }, E::E0801, true),
-        (B::UnknownBackend { id: "cuda".into(), known: vec!["bulk", "reference"] }, E::E0802, true),
+        (B::UnknownBackend { id: "cuda".into(), known: vec!["bulk".into(), "reference".into()] }, E::E0802, true),
         (B::UnknownBackend { id: "cuda".into(), known: vec![] }, E::E0802, true),
         (B::NoBackend { passed_over: vec![] }, E::E0803, true),
         (

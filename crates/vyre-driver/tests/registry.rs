@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use support::segments::program;
 use vyre_driver::backend::private::Sealed;
 use vyre_driver::backend::registry::{
-    BackendRegistration, acquire, acquire_preferred, acquire_preferred_where, registered_backends,
+    BackendRegistration, Devices, acquire, acquire_preferred, acquire_preferred_where, registered_backends,
 };
 use vyre_driver::route::{misfits, route};
 use vyre_driver::specialization::SpecValue;
@@ -116,7 +116,7 @@ fn alone() -> MutexGuard<'static, ()> {
 }
 
 inventory::submit! {
-    BackendRegistration { id: "last", precedence: 30, about: "fits", open: || Ok(Box::new(Limited::new("last"))) }
+    BackendRegistration { id: "last", precedence: 30, about: "fits", devices: Devices::One(|| Ok(Box::new(Limited::new("last")))) }
 }
 
 inventory::submit! {
@@ -124,10 +124,10 @@ inventory::submit! {
         id: "broken",
         precedence: 10,
         about: "does not open",
-        open: || {
+        devices: Devices::One(|| {
             OPENED.fetch_add(1, Ordering::Relaxed);
             Err(BackendError::DeviceLost { reason: "no driver".into() })
-        },
+        }),
     }
 }
 
@@ -136,12 +136,12 @@ inventory::submit! {
         id: "small",
         precedence: 20,
         about: "has no f64",
-        open: || Ok(Box::new(Limited { f64: false, workgroup: [8; 3], ..Limited::new("small") })),
+        devices: Devices::One(|| Ok(Box::new(Limited { f64: false, workgroup: [8; 3], ..Limited::new("small") }))),
     }
 }
 
 inventory::submit! {
-    BackendRegistration { id: "also last", precedence: 30, about: "fits", open: || Ok(Box::new(Limited::new("also last"))) }
+    BackendRegistration { id: "also last", precedence: 30, about: "fits", devices: Devices::One(|| Ok(Box::new(Limited::new("also last")))) }
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn backends_are_found_in_their_order_and_opened_only_when_asked_for() {
     assert_eq!(passed_over.iter().map(|(id, _)| id.as_str()).collect::<Vec<_>>(), ids);
     assert!(passed_over[0].1.contains("no driver") && passed_over[1].1 == "not wanted", "{passed_over:?}");
     for unknown in ["", "Last", "last ", "cuda"] {
-        let known = ids.clone();
+        let known = ids.iter().map(ToString::to_string).collect();
         assert_eq!(acquire(unknown).map(drop), Err(BackendError::UnknownBackend { id: unknown.into(), known }));
     }
 }

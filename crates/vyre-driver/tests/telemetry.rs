@@ -81,7 +81,7 @@ impl VyreBackend for Backend {
             Resource::Resident(_) => panic!("nothing is resident here"),
         };
         let inputs: Vec<Vec<u8>> = resources[..program.interface().inputs.len()].iter().map(bytes).collect();
-        Ok(TimedDispatchResult { outputs: self.dispatch(program, &inputs, config)?, wall_ns: 1, device_ns: None })
+        Ok(TimedDispatchResult { outputs: self.dispatch(program, &inputs, config)?, wall_ns: 1, device_ns: None, ran: None })
     }
 
     fn compile_native(&self, program: &Program, _: &DispatchConfig) -> Result<Option<Arc<dyn CompiledPipeline>>, BackendError> {
@@ -134,7 +134,12 @@ impl VyreBackend for Own {
         inputs: &[&[u8]],
         config: &DispatchConfig,
     ) -> Result<TimedDispatchResult, BackendError> {
-        Ok(TimedDispatchResult { outputs: self.dispatch_borrowed(program, inputs, config)?, wall_ns: 1, device_ns: None })
+        Ok(TimedDispatchResult {
+            outputs: self.dispatch_borrowed(program, inputs, config)?,
+            wall_ns: 1,
+            device_ns: None,
+            ran: None,
+        })
     }
 
     fn dispatch_resident_timed(

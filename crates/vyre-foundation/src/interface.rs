@@ -1,6 +1,7 @@
 //! Which buffers a caller passes and gets back, and in what order.
 
 use crate::ir::{Access, Parts};
+use crate::kernel::Kernel;
 
 /// The lists of a program's buffers, each an index into [`Parts::buffers`].
 ///
@@ -21,9 +22,19 @@ impl Interface {
     /// The lists of these parts.
     #[must_use]
     pub fn of(parts: &Parts) -> Interface {
+        Interface::new(parts.buffers.iter().map(|buffer| (buffer.access, buffer.binding)).collect())
+    }
+
+    /// The lists of a kernel, which are those of its program.
+    #[must_use]
+    pub fn of_kernel(kernel: &Kernel) -> Interface {
+        Interface::new(kernel.buffers.iter().map(|buffer| (buffer.access, buffer.binding)).collect())
+    }
+
+    fn new(buffers: Vec<(Access, Option<u32>)>) -> Interface {
         let list = |wanted: fn(Access) -> bool| {
-            let mut list: Vec<usize> = (0..parts.buffers.len()).filter(|i| wanted(parts.buffers[*i].access)).collect();
-            list.sort_by_key(|i| parts.buffers[*i].binding);
+            let mut list: Vec<usize> = (0..buffers.len()).filter(|i| wanted(buffers[*i].0)).collect();
+            list.sort_by_key(|i| buffers[*i].1);
             list
         };
         Interface {

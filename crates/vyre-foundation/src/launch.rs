@@ -45,6 +45,13 @@ pub struct Launch {
 }
 
 impl Launch {
+    /// Workgroups of the whole dispatch. They are numbered with x fastest.
+    #[must_use]
+    pub fn groups(&self) -> u32 {
+        // A launch is planned so that even its invocations can be counted.
+        self.grid.iter().product()
+    }
+
     /// Invocations of the whole dispatch.
     #[must_use]
     pub fn invocations(&self) -> u64 {

@@ -6,8 +6,9 @@
 
 use crate::error::RunError;
 use crate::faults::hooks::{Faults, Moment};
+use crate::fuel::{Fuel, Stopped};
 use crate::group::Group;
-use crate::invocation::{FuelExhausted, Status, World};
+use crate::invocation::{Status, World};
 use crate::observe::Observer;
 use crate::plain::Options;
 use crate::room::{check_state, fill_with_zeros};
@@ -110,15 +111,14 @@ impl<'k> Prepared<'k> {
         &self,
         storage: Vec<Vec<u8>>,
         schedule: &Schedule,
-        fuel: &mut u64,
+        fuel: &mut Fuel<'_>,
         observer: &mut impl Observer,
         faults: &impl Faults,
     ) -> Result<Vec<Vec<u8>>, RunError> {
-        let given = *fuel;
-        let mut dispatch = Dispatch::new(self, storage, given, observer, faults);
+        let mut dispatch = Dispatch::new(self, storage, *fuel, observer, faults);
         let result = dispatch.run(schedule);
-        *fuel = dispatch.fuel;
-        result.map_err(|FuelExhausted| RunError::OutOfFuel { fuel: given })?;
+        fuel.follow(&dispatch.fuel);
+        result.map_err(|stopped| fuel.error(stopped))?;
         dispatch.finish()
     }
 }
@@ -127,7 +127,7 @@ impl<'k> Prepared<'k> {
 pub(crate) struct Dispatch<'a, 'k, O, F> {
     pub prepared: &'a Prepared<'k>,
     pub storage: Vec<Vec<u8>>,
-    pub fuel: u64,
+    pub fuel: Fuel<'a>,
     pub observer: &'a mut O,
     faults: &'a F,
     /// The smallest invocation that trapped so far.
@@ -135,7 +135,7 @@ pub(crate) struct Dispatch<'a, 'k, O, F> {
 }
 
 impl<'a, 'k, O: Observer, F: Faults> Dispatch<'a, 'k, O, F> {
-    pub fn new(prepared: &'a Prepared<'k>, storage: Vec<Vec<u8>>, fuel: u64, observer: &'a mut O, faults: &'a F) -> Self {
+    pub fn new(prepared: &'a Prepared<'k>, storage: Vec<Vec<u8>>, fuel: Fuel<'a>, observer: &'a mut O, faults: &'a F) -> Self {
         Dispatch { prepared, storage, fuel, observer, faults, trap: None }
     }
 
@@ -147,7 +147,7 @@ impl<'a, 'k, O: Observer, F: Faults> Dispatch<'a, 'k, O, F> {
         Ok(self.prepared.outputs.iter().map(|i| std::mem::take(&mut self.storage[*i])).collect())
     }
 
-    fn run(&mut self, schedule: &Schedule) -> Result<(), FuelExhausted> {
+    fn run(&mut self, schedule: &Schedule) -> Result<(), Stopped> {
         match schedule {
             Schedule::Forward | Schedule::Reverse | Schedule::Stride(_) | Schedule::Random(_) | Schedule::Groups(_) => {
                 self.run_turns(schedule)
@@ -156,7 +156,7 @@ impl<'a, 'k, O: Observer, F: Faults> Dispatch<'a, 'k, O, F> {
         }
     }
 
-    fn run_turns(&mut self, schedule: &Schedule) -> Result<(), FuelExhausted> {
+    fn run_turns(&mut self, schedule: &Schedule) -> Result<(), Stopped> {
         let shape = &self.prepared.shape;
         let count = shape.groups();
         let numbers = schedule.groups(count);
@@ -190,12 +190,12 @@ impl<'a, 'k, O: Observer, F: Faults> Dispatch<'a, 'k, O, F> {
     }
 
     /// Sets up workgroups that are alive at the same time, in the place of those that are there.
-    pub fn start_groups(&mut self, groups: &mut Vec<Group>, numbers: impl Iterator<Item = u32>) -> Result<(), FuelExhausted> {
+    pub fn start_groups(&mut self, groups: &mut Vec<Group>, numbers: impl Iterator<Item = u32>) -> Result<(), Stopped> {
         let shape = &self.prepared.shape;
         let mut started = 0;
         for number in numbers {
             // A step per invocation that is only set up, so that fuel bounds this loop too.
-            self.fuel = self.fuel.checked_sub(u64::from(shape.group_invocations())).ok_or(FuelExhausted)?;
+            self.fuel.take(u64::from(shape.group_invocations()))?;
             if started == groups.len() {
                 groups.push(Group::new(self.prepared.kernel, shape, started));
             }
@@ -215,7 +215,7 @@ impl<'a, 'k, O: Observer, F: Faults> Dispatch<'a, 'k, O, F> {
     }
 
     /// Runs a workgroup until all its invocations are retired or wait for the grid.
-    fn run_until_grid_sync(&mut self, group: &mut Group, turns: &mut Turns) -> Result<(), FuelExhausted> {
+    fn run_until_grid_sync(&mut self, group: &mut Group, turns: &mut Turns) -> Result<(), Stopped> {
         loop {
             for n in turns.next() {
                 self.advance(group, *n as usize)?;
@@ -237,7 +237,7 @@ impl<'a, 'k, O: Observer, F: Faults> Dispatch<'a, 'k, O, F> {
         }
     }
 
-    fn advance(&mut self, group: &mut Group, n: usize) -> Result<(), FuelExhausted> {
+    fn advance(&mut self, group: &mut Group, n: usize) -> Result<(), Stopped> {
         self.observer.turn(group.slot, group.invocation_number(n));
         let mut fuel = self.fuel;
         let result = group.invocations[n].advance(&mut self.world(&mut group.memory), &mut fuel);
@@ -246,8 +246,8 @@ impl<'a, 'k, O: Observer, F: Faults> Dispatch<'a, 'k, O, F> {
     }
 
     /// One step of one invocation.
-    pub fn step(&mut self, group: &mut Group, n: usize) -> Result<(), FuelExhausted> {
-        self.fuel = self.fuel.checked_sub(1).ok_or(FuelExhausted)?;
+    pub fn step(&mut self, group: &mut Group, n: usize) -> Result<(), Stopped> {
+        self.fuel.take(1)?;
         self.observer.turn(group.slot, group.invocation_number(n));
         group.invocations[n].step(&mut self.world(&mut group.memory));
         Ok(())

@@ -24,6 +24,10 @@ pub enum RunError {
         /// The steps it was given.
         fuel: u64,
     },
+    /// The dispatch took longer than it was given.
+    Timeout,
+    /// Whoever wanted the result took that back.
+    Cancelled,
 }
 
 impl RunError {
@@ -44,6 +48,11 @@ impl RunError {
                 Diagnostic::new(ErrorCode::E0712, format!("the dispatch takes more than {fuel} steps"))
                     .help("give it more fuel (`--fuel N`), or a smaller launch"),
             ),
+            RunError::Timeout => Report::single(
+                Diagnostic::new(ErrorCode::E0807, "the dispatch took longer than it was given")
+                    .help("give it more time (`--timeout`), or a smaller launch"),
+            ),
+            RunError::Cancelled => Report::single(Diagnostic::new(ErrorCode::E0807, "the dispatch was cancelled")),
         }
     }
 }
@@ -60,6 +69,8 @@ impl fmt::Display for RunError {
             RunError::Rejected(report) => report.fmt(f),
             RunError::Trap { tag, invocation: [x, y, z], .. } => write!(f, "trap {tag} in invocation {x},{y},{z}"),
             RunError::OutOfFuel { fuel } => write!(f, "the dispatch takes more than {fuel} steps"),
+            RunError::Timeout => f.write_str("the dispatch took longer than it was given"),
+            RunError::Cancelled => f.write_str("the dispatch was cancelled"),
         }
     }
 }

@@ -5,8 +5,9 @@
 
 use crate::dispatch::Dispatch;
 use crate::faults::hooks::Faults;
+use crate::fuel::Stopped;
 use crate::group::Group;
-use crate::invocation::{FuelExhausted, Status};
+use crate::invocation::Status;
 use crate::observe::Observer;
 use crate::schedule::{Rng, Schedule};
 use std::collections::VecDeque;
@@ -27,7 +28,7 @@ enum Pace {
 }
 
 impl<O: Observer, F: Faults> Dispatch<'_, '_, O, F> {
-    pub fn run_interleaved(&mut self, schedule: &Schedule) -> Result<(), FuelExhausted> {
+    pub fn run_interleaved(&mut self, schedule: &Schedule) -> Result<(), Stopped> {
         let mut pace = match schedule {
             Schedule::Shuffle(seed) => Pace::Random(Rng(*seed)),
             Schedule::Late => Pace::Late,
@@ -54,7 +55,7 @@ impl<O: Observer, F: Faults> Dispatch<'_, '_, O, F> {
         Ok(())
     }
 
-    fn run_window(&mut self, groups: &mut [Group], pace: &mut Pace) -> Result<(), FuelExhausted> {
+    fn run_window(&mut self, groups: &mut [Group], pace: &mut Pace) -> Result<(), Stopped> {
         // Those that can move, by workgroup and number.
         let mut movers: Vec<(u32, u32)> = Vec::new();
         let ready = |groups: &[Group], (g, n): (u32, u32)| groups[g as usize].invocations[n as usize].status == Status::Ready;
@@ -113,7 +114,7 @@ impl<O: Observer, F: Faults> Dispatch<'_, '_, O, F> {
         }
     }
 
-    fn steps(&mut self, group: &mut Group, n: usize, count: u64) -> Result<(), FuelExhausted> {
+    fn steps(&mut self, group: &mut Group, n: usize, count: u64) -> Result<(), Stopped> {
         for _ in 0..count {
             if group.invocations[n].status == Status::Ready {
                 self.step(group, n)?;
@@ -123,7 +124,7 @@ impl<O: Observer, F: Faults> Dispatch<'_, '_, O, F> {
     }
 
     /// Lets everybody go on until it stands before an atomic or is retired.
-    pub fn settle(&mut self, groups: &mut [Group]) -> Result<(), FuelExhausted> {
+    pub fn settle(&mut self, groups: &mut [Group]) -> Result<(), Stopped> {
         loop {
             for group in groups.iter_mut() {
                 for n in 0..group.invocations.len() {

@@ -2,6 +2,7 @@
 
 use crate::dispatch::{Memory, Shape};
 use crate::faults::hooks::Faults;
+use crate::fuel::{Fuel, Stopped};
 use crate::observe::{Access, AtomicAccess, Observer};
 use vyre_foundation::ir::{Axis, Builtin, NodeId};
 use vyre_foundation::kernel::{AccessId, Body, BufferId, ExprId, ExprKind, Kernel, MAX_OPERANDS, StmtId, StmtKind, VarId};
@@ -72,9 +73,6 @@ pub(crate) struct Invocation {
     pub current: StmtId,
 }
 
-/// The dispatch took more steps than it was given.
-pub(crate) struct FuelExhausted;
-
 impl Invocation {
     pub fn new(kernel: &Kernel) -> Self {
         Invocation {
@@ -106,9 +104,9 @@ impl Invocation {
     }
 
     /// Takes steps until it retires or has to wait.
-    pub fn advance<O: Observer, F: Faults>(&mut self, world: &mut World<'_, O, F>, fuel: &mut u64) -> Result<(), FuelExhausted> {
+    pub fn advance<O: Observer, F: Faults>(&mut self, world: &mut World<'_, O, F>, fuel: &mut Fuel<'_>) -> Result<(), Stopped> {
         while self.status == Status::Ready {
-            *fuel = fuel.checked_sub(1).ok_or(FuelExhausted)?;
+            fuel.take(1)?;
             self.step(world);
         }
         Ok(())

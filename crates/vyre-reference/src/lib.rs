@@ -9,6 +9,7 @@ pub mod checked;
 mod dispatch;
 mod error;
 pub mod faults;
+mod fuel;
 mod group;
 mod interleave;
 mod invocation;
@@ -21,5 +22,6 @@ mod subgroup;
 pub mod trace;
 
 pub use error::RunError;
+pub use fuel::Limits;
 pub use plain::{Options, run};
 pub use schedule::Schedule;

@@ -3,9 +3,11 @@
 use crate::dispatch::Prepared;
 use crate::error::RunError;
 use crate::faults::hooks::Faultless;
+use crate::fuel::{Fuel, Limits};
 use crate::observe::Unobserved;
 use crate::schedule::Schedule;
 use std::collections::BTreeMap;
+use std::time::Instant;
 use vyre_foundation::ir::{Program, SpecValue};
 use vyre_foundation::launch::LaunchConfig;
 use vyre_foundation::specialize;
@@ -20,6 +22,8 @@ pub struct Options {
     pub specialization: BTreeMap<String, SpecValue>,
     /// The steps that all invocations may take together. A statement is a step, and so are the end of a body and of an invocation.
     pub fuel: u64,
+    /// When to give up.
+    pub deadline: Option<Instant>,
     /// The order of steps.
     pub schedule: Schedule,
 }
@@ -27,7 +31,25 @@ pub struct Options {
 impl Default for Options {
     /// The default launch, 4 billion steps, smallest id first.
     fn default() -> Self {
-        Options { launch: LaunchConfig::default(), specialization: BTreeMap::new(), fuel: 1 << 32, schedule: Schedule::Forward }
+        Options {
+            launch: LaunchConfig::default(),
+            specialization: BTreeMap::new(),
+            fuel: 1 << 32,
+            deadline: None,
+            schedule: Schedule::Forward,
+        }
+    }
+}
+
+impl Options {
+    /// What the run may use.
+    #[must_use]
+    pub fn limits(&self) -> Limits<'static> {
+        Limits { fuel: self.fuel, deadline: self.deadline, cancelled: None }
+    }
+
+    pub(crate) fn fuel(&self) -> Fuel<'static> {
+        Fuel::new(self.limits())
     }
 }
 
@@ -38,6 +60,6 @@ pub fn run(program: &Program, inputs: &[&[u8]], options: &Options) -> Result<Vec
         let program = specialize(program, values)?;
         let mut prepared = Prepared::new(&program, inputs, options)?;
         let storage = std::mem::take(&mut prepared.storage);
-        prepared.run(storage, &options.schedule, &mut options.fuel.clone(), &mut Unobserved, &Faultless)
+        prepared.run(storage, &options.schedule, &mut options.fuel(), &mut Unobserved, &Faultless)
     })
 }

@@ -56,7 +56,7 @@ pub fn run(program: &Program, inputs: &[&[u8]], options: &Options, sink: &mut im
             slots: Vec::new(),
             loops: Vec::new(),
         };
-        prepared.run(storage, &options.schedule, &mut options.fuel.clone(), &mut tracer, &Faultless)
+        prepared.run(storage, &options.schedule, &mut options.fuel(), &mut tracer, &Faultless)
     })
 }
 

@@ -1,6 +1,7 @@
 //! A warm bulk evaluator does not allocate.
 
 use vyre_foundation::launch::{LaunchConfig, plan};
+use vyre_reference::Limits;
 use vyre_reference::bulk::Bulk;
 
 /// Something of everything: workgroup memory, barriers, divergent loops, atomics, subgroups, vectors, wide and narrow types, and a
@@ -47,16 +48,16 @@ const KERNEL: &str = "program warm {
 #[test]
 fn a_second_run_allocates_nothing() {
     let program = vyre_foundation::text::parse("warm.vyre", KERNEL).unwrap_or_else(|report| panic!("{report}"));
-    let mut bulk = Bulk::new(&program).unwrap_or_else(|report| panic!("{report}"));
+    let mut bulk = Bulk::new(program.validated().unwrap_or_else(|report| panic!("{report}")).kernel());
     let (a, h, v) = (vec![1u8; 64 * 4], vec![60u8; 64 * 2], vec![7u8; 64 * 16]);
     let inputs: [&[u8]; 3] = [&a, &h, &v];
     let sizes = inputs.map(|bytes| bytes.len() as u64);
     let launch = plan(bulk.program(), &sizes, &LaunchConfig::default()).expect("the launch is fine");
     let mut outputs = Vec::new();
-    bulk.run_into(&launch, &inputs, u64::MAX, &mut outputs).expect("it runs");
+    bulk.run_into(&launch, &inputs, Limits::NONE, &mut outputs).expect("it runs");
     let first = outputs.clone();
     let measured = allocation_counter::measure(|| {
-        bulk.run_into(&launch, &inputs, u64::MAX, &mut outputs).expect("it runs again");
+        bulk.run_into(&launch, &inputs, Limits::NONE, &mut outputs).expect("it runs again");
     });
     assert_eq!(measured.count_total, 0, "{measured:?}");
     assert!(outputs == first && first.iter().all(|bytes| bytes.iter().any(|byte| *byte != 0)));
@@ -84,16 +85,16 @@ const LEAVING: &str = "program leaving {
 #[test]
 fn whatever_number_of_lanes_is_compacted_a_warm_run_allocates_nothing() {
     let program = vyre_foundation::text::parse("leaving.vyre", LEAVING).unwrap_or_else(|report| panic!("{report}"));
-    let mut bulk = Bulk::new(&program).unwrap_or_else(|report| panic!("{report}"));
+    let mut bulk = Bulk::new(program.validated().unwrap_or_else(|report| panic!("{report}")).kernel());
     let launch = plan(bulk.program(), &[4096], &LaunchConfig::default()).expect("the launch is fine");
     let iterations = |of: fn(u32) -> u32| (0..1024).flat_map(|i| of(i).to_le_bytes()).collect::<Vec<u8>>();
     let mut outputs = Vec::new();
     // Compacted four times, as often as can be, with fewer lanes each time than half.
     let first = iterations(|i| [25, 50, 100, 200].iter().map(|lanes| 100 * u32::from(i % 512 < *lanes)).sum());
-    bulk.run_into(&launch, &[&first], u64::MAX, &mut outputs).expect("it runs");
+    bulk.run_into(&launch, &[&first], Limits::NONE, &mut outputs).expect("it runs");
     for other in [iterations(|i| i), iterations(|i| i % 7 * 100), iterations(|i| 999 - i / 2)] {
         let measured = allocation_counter::measure(|| {
-            bulk.run_into(&launch, &[&other], u64::MAX, &mut outputs).expect("it runs again");
+            bulk.run_into(&launch, &[&other], Limits::NONE, &mut outputs).expect("it runs again");
         });
         assert_eq!(measured.count_total, 0, "{measured:?}");
         let options = vyre_reference::Options::default();

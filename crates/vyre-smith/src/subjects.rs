@@ -10,7 +10,7 @@ use vyre_foundation::specialize;
 use vyre_foundation::text::suggest::nearest;
 use vyre_reference::bulk::Bulk;
 use vyre_reference::faults::{self, BulkFault, Fault};
-use vyre_reference::{Options, RunError};
+use vyre_reference::{Limits, Options, RunError};
 use vyre_worker::{Case, Failure, Outputs, Subject};
 
 /// A name that no subject has.
@@ -123,6 +123,7 @@ fn failure(error: RunError) -> Failure {
         RunError::Rejected(report) => Failure::Refused(report.to_string()),
         RunError::Trap { tag, invocation, .. } => Failure::Trap { tag, invocation },
         RunError::OutOfFuel { .. } => Failure::OutOfFuel,
+        error @ (RunError::Timeout | RunError::Cancelled) => Failure::Device(error.to_string()),
     }
 }
 
@@ -163,6 +164,8 @@ enum HowBulk {
 struct Ready {
     program: Program,
     specialization: BTreeMap<String, SpecValue>,
+    /// The program with its constants replaced.
+    specialized: Program,
     bulk: Bulk,
 }
 
@@ -177,10 +180,13 @@ impl Subject for BulkSubject {
         let mut ready = match self.ready.take().filter(kept) {
             Some(ready) => ready,
             None => {
-                let bulk = Bulk::new(&specialized(case)?).map_err(|report| Failure::Refused(report.to_string()))?;
+                let specialized = specialized(case)?;
+                let validated = specialized.validated().map_err(|report| Failure::Refused(report.to_string()))?;
+                let bulk = Bulk::new(validated.kernel());
                 Ready {
                     program: case.program.clone(),
                     specialization: case.specialization.clone(),
+                    specialized,
                     bulk: match self.how {
                         HowBulk::Plain => bulk,
                         HowBulk::CompactAlways => bulk.compact_always(),
@@ -190,13 +196,13 @@ impl Subject for BulkSubject {
             }
         };
         let sizes: Vec<u64> = case.inputs.iter().map(|bytes| bytes.len() as u64).collect();
-        let launch = plan(ready.bulk.program(), &sizes, &case.launch).map_err(|report| Failure::Refused(report.to_string()))?;
+        let launch = plan(&ready.specialized, &sizes, &case.launch).map_err(|report| Failure::Refused(report.to_string()))?;
         let mut outputs = Vec::new();
         let fuel = match self.how {
             HowBulk::Plain | HowBulk::CompactAlways => case.fuel,
             HowBulk::Fault(_) => with_fault(case.fuel),
         };
-        let result = ready.bulk.run_into(&launch, &case.input_slices(), fuel, &mut outputs).map_err(failure);
+        let result = ready.bulk.run_into(&launch, &case.input_slices(), Limits::fuel(fuel), &mut outputs).map_err(failure);
         self.ready = Some(ready);
         result.map(|()| outputs)
     }

@@ -108,14 +108,14 @@ fn evaluators_give_the_same_bytes_in_both_modes() {
 #[test]
 fn a_warm_bulk_evaluator_gives_the_same_bytes() {
     let [a, d] = inputs();
-    let mut bulk = Bulk::new(&parse(&program(STATEMENTS))).expect("the program is valid");
-    let planned =
-        launch::plan(bulk.program(), &[a.len() as u64, d.len() as u64], &options().launch).expect("the launch is right");
+    let program = parse(&program(STATEMENTS));
+    let mut bulk = Bulk::new(program.validated().expect("the program is valid").kernel());
+    let planned = launch::plan(&program, &[a.len() as u64, d.len() as u64], &options().launch).expect("the launch is right");
     let mut expected = Vec::new();
-    bulk.run_into(&planned, &[&a, &d], u64::MAX, &mut expected).expect("it runs");
+    bulk.run_into(&planned, &[&a, &d], Limits::NONE, &mut expected).expect("it runs");
     let mut outputs = Vec::new();
     for state in hostile::states() {
-        let result = hostile::under(state, || bulk.run_into(&planned, &[&a, &d], u64::MAX, &mut outputs));
+        let result = hostile::under(state, || bulk.run_into(&planned, &[&a, &d], Limits::NONE, &mut outputs));
         assert_eq!((result, &outputs), (Ok(()), &expected), "{state}");
     }
 }

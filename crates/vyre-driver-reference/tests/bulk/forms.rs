@@ -12,7 +12,7 @@ use vyre_driver::{
 use vyre_foundation::ir::Program;
 use vyre_foundation::launch::plan;
 
-/// What a way to run into the caller's buffers gives. They stay where they are, and after a failure as they are.
+/// What a way to run into the caller's buffers gives. Their list stays where it is, and after a failure everything as it is.
 pub fn into(case: &Case, call: impl FnOnce(&mut OutputBuffers) -> Result<(), BackendError>) -> Outcome {
     let lengths: Vec<usize> = case.expected.iter().flatten().map(|output| output.len() + 1).collect();
     let mut buffers: OutputBuffers = lengths.iter().map(|length| vec![0xA5; *length]).collect();
@@ -24,10 +24,7 @@ pub fn into(case: &Case, call: impl FnOnce(&mut OutputBuffers) -> Result<(), Bac
     let result = call(&mut buffers);
     assert_eq!(buffers.as_ptr(), place, "{}", case.what);
     match result {
-        Ok(()) => {
-            assert_eq!(places(&buffers), at[..buffers.len()], "{}: the buffers have moved", case.what);
-            Ok(buffers)
-        }
+        Ok(()) => Ok(buffers),
         Err(error) => {
             assert!(places(&buffers) == at && buffers == before, "{}: a failure changed the buffers", case.what);
             Err(error)
@@ -181,9 +178,7 @@ fn every_pipeline_form(backend: &Arc<dyn VyreBackend>, case: &Case, by: &str, pi
             check(case, &form("_persistent_handles"), found);
             let found = resident(&**backend, case, is_resident, |resources| {
                 let mut outputs = vec![vec![0xA5; 5000]];
-                let place = outputs[0].as_ptr();
                 pipeline.dispatch_persistent_handles_into(resources, config, &mut outputs)?;
-                assert!(outputs.first().is_none_or(|output| output.as_ptr() == place || output.len() > 5000));
                 Ok(outputs)
             });
             check(case, &form("_persistent_handles_into"), found);

@@ -66,7 +66,7 @@ fn meaning(program: &Program, inputs: &[&[u8]], config: &DispatchConfig) -> Outc
     vyre_reference::run(program, inputs, &options).map_err(|error| match error {
         RunError::Rejected(report) => BackendError::Rejected(report),
         RunError::Trap { tag, invocation, .. } => BackendError::Trap { tag, invocation },
-        RunError::OutOfFuel { fuel } => panic!("more than {fuel} steps"),
+        error @ (RunError::OutOfFuel { .. } | RunError::Timeout | RunError::Cancelled) => panic!("{error}"),
     })
 }
 

@@ -5,7 +5,8 @@ use crate::{bulk, generated, handle, program, words};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use vyre_driver::backend::registry::acquire;
-use vyre_driver::inject::{Fault, FaultPlan, FaultyBackend};
+use vyre_driver::device::backend as over;
+use vyre_driver::device::inject::{Fault, FaultPlan, FaultyDevice};
 use vyre_driver::{BackendError, DispatchConfig, ResidentError, Resource, VyreBackend, pipeline};
 
 const ADD: &str = "program add {
@@ -239,7 +240,7 @@ fn faults_at_every_call_leave_nothing_behind() {
     let mut fired = 0;
     for case in &cases {
         // Everything that there is to do with handles.
-        let everything = |backend: &FaultyBackend, held: &mut Vec<Resource>| -> Result<(), BackendError> {
+        let everything = |backend: &dyn VyreBackend, held: &mut Vec<Resource>| -> Result<(), BackendError> {
             let model = bulk();
             let bytes = Bound::new(&*model, case, |_| true);
             let bytes: Vec<Vec<u8>> = bytes.resources.iter().map(|resource| model.download_resident(resource).unwrap()).collect();
@@ -267,17 +268,19 @@ fn faults_at_every_call_leave_nothing_behind() {
             }
             Ok(())
         };
-        let clean = FaultyBackend::new(acquire("bulk").unwrap(), FaultPlan::none());
-        assert_eq!(everything(&clean, &mut vec![]), Ok(()), "{}", case.what);
+        let device = |plan| FaultyDevice::new(acquire("bulk").unwrap().device().expect("it is a device"), plan);
+        let clean = device(FaultPlan::none());
+        assert_eq!(everything(&*over(Arc::new(clean.clone())), &mut vec![]), Ok(()), "{}", case.what);
         for call in 0..clean.calls() {
             for fault in Fault::ALL {
-                let backend = FaultyBackend::new(acquire("bulk").unwrap(), FaultPlan::none().at_call(call, fault));
+                let faulty = device(FaultPlan::none().at_call(call, fault));
+                let backend = over(Arc::new(faulty.clone()));
                 let what = format!("{}: {fault:?} at call {call}", case.what);
                 let mut held = Vec::new();
-                let result = catch_unwind(AssertUnwindSafe(|| everything(&backend, &mut held)));
-                fired += backend.fired().len();
+                let result = catch_unwind(AssertUnwindSafe(|| everything(&*backend, &mut held)));
+                fired += faulty.fired().len();
                 match result {
-                    Ok(result) => assert_eq!(result.is_err(), !backend.fired().is_empty(), "{what}: {result:?}"),
+                    Ok(result) => assert_eq!(result.is_err(), !faulty.fired().is_empty(), "{what}: {result:?}"),
                     Err(_) => assert_eq!(fault, Fault::Panic, "{what}"),
                 }
                 if backend.device_lost() {
@@ -289,8 +292,8 @@ fn faults_at_every_call_leave_nothing_behind() {
                 }
                 held.into_iter()
                     .for_each(|resource| backend.free_resident(resource).unwrap_or_else(|error| panic!("{what}: {error}")));
-                assert_eq!(metric(&backend, "resident_live_bytes"), 0, "{what}: the backend itself keeps nothing");
-                assert_eq!(everything(&backend, &mut vec![]), Ok(()), "{what}: afterwards");
+                assert_eq!(metric(&*backend, "resident_live_bytes"), 0, "{what}: the backend itself keeps nothing");
+                assert_eq!(everything(&*backend, &mut vec![]), Ok(()), "{what}: afterwards");
             }
         }
     }

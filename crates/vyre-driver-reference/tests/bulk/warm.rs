@@ -38,8 +38,11 @@ fn allocations(pipeline: &dyn CompiledPipeline, config: &DispatchConfig) -> u64 
     let (a, v) = (vec![1u8; 64 * 4], vec![7u8; 64 * 16]);
     let inputs: [&[u8]; 2] = [&a, &v];
     let mut outputs = Vec::new();
-    pipeline.dispatch_borrowed_into(&inputs, config, &mut outputs).unwrap();
-    let (first, places) = (outputs.clone(), outputs.iter().map(|output| output.as_ptr()).collect::<Vec<_>>());
+    // The caller's memory and the backend's change places: both have to be there.
+    for _ in 0..2 {
+        pipeline.dispatch_borrowed_into(&inputs, config, &mut outputs).unwrap();
+    }
+    let first = outputs.clone();
     let mut result = Ok(());
     let measured = allocation_counter::measure(|| {
         for _ in 0..3 {
@@ -48,7 +51,6 @@ fn allocations(pipeline: &dyn CompiledPipeline, config: &DispatchConfig) -> u64 
     });
     assert_eq!(result, Ok(()));
     assert_eq!(outputs, first);
-    assert_eq!(outputs.iter().map(|output| output.as_ptr()).collect::<Vec<_>>(), places);
     assert!(outputs.iter().all(|output| output.iter().any(|byte| *byte != 0)), "{outputs:?}");
     measured.count_total
 }

@@ -1,14 +1,15 @@
 //! A program that was compiled once, to be run many times.
 
 use super::{
-    BackendError, DispatchConfig, OutputBuffers, Resource, TimedDispatchResult, fill_batch, fill_outputs, nanoseconds, private,
+    BackendError, DispatchConfig, OutputBuffers, PendingDispatch, ReadyPending, Resource, TimedDispatchResult, fill_batch,
+    fill_outputs, nanoseconds,
 };
 use crate::observability::{total, total_borrowed, unattributed};
 use std::time::Instant;
 
 /// A compiled program. Methods mean what those of [`super::VyreBackend`] with the same name mean; the config of a call is laid over
 /// the one it was compiled with by [`DispatchConfig::over`].
-pub trait CompiledPipeline: private::Sealed + Send + Sync {
+pub trait CompiledPipeline: Send + Sync {
     /// Tells it from other pipelines of the process.
     fn id(&self) -> &str;
 
@@ -21,7 +22,7 @@ pub trait CompiledPipeline: private::Sealed + Send + Sync {
         unattributed().dispatch(config, total(inputs), || self.dispatch(&owned, config))
     }
 
-    /// Runs it into the caller's buffers, keeping their memory where it is large enough.
+    /// Runs it into the caller's buffers, whose memory is used again: for this call, or for the next if results change places with them.
     fn dispatch_borrowed_into(
         &self,
         inputs: &[&[u8]],
@@ -39,7 +40,18 @@ pub trait CompiledPipeline: private::Sealed + Send + Sync {
         unattributed().dispatch(config, total(inputs), || {
             let start = Instant::now();
             let outputs = self.dispatch_borrowed(inputs, config)?;
-            Ok(TimedDispatchResult { outputs, wall_ns: nanoseconds(start), device_ns: None })
+            Ok(TimedDispatchResult { outputs, wall_ns: nanoseconds(start), device_ns: None, ran: None })
+        })
+    }
+
+    /// Begins a dispatch on bytes that the caller keeps; they are read before this returns.
+    fn dispatch_borrowed_async(
+        &self,
+        inputs: &[&[u8]],
+        config: &DispatchConfig,
+    ) -> Result<Box<dyn PendingDispatch>, BackendError> {
+        unattributed().begin_dispatch(config, total(inputs), || {
+            Ok(Box::new(ReadyPending { outputs: self.dispatch_borrowed(inputs, config)? }))
         })
     }
 

@@ -29,7 +29,7 @@ pub enum BackendError {
         /// The id that was asked for.
         id: String,
         /// Those that there are.
-        known: Vec<&'static str>,
+        known: Vec<String>,
     },
     /// No backend can run the program.
     NoBackend {

@@ -24,8 +24,9 @@ pub use config::DispatchConfig;
 pub use error::{BackendError, ResidentError};
 pub use pending::{PendingDispatch, ReadyPending};
 pub(crate) use resource::fill_batch;
-pub use resource::{OutputBuffers, Resource, TimedDispatchResult, fill_outputs};
+pub use resource::{OutputBuffers, ResidentRange, ResidentStep, Resource, TimedDispatchResult, fill_outputs};
 
+use crate::device::Device;
 use crate::observability::{self, total};
 use crate::pipeline::PipelineCacheSnapshot;
 use std::collections::HashSet;
@@ -34,12 +35,15 @@ use std::time::Instant;
 use vyre_foundation::ir::{OpId, Program};
 use vyre_spec::limits::MAX_WORKGROUP_INVOCATIONS;
 
-/// Marks backends and pipelines, so that methods can be added without breaking anybody who only calls them.
+/// Backends may say that they are `Sealed`; nothing asks for it.
 #[doc(hidden)]
 pub mod private {
-    /// What a backend or pipeline implements beside its trait.
+    /// What a backend or pipeline may implement beside its trait.
     pub trait Sealed {}
 }
+
+/// The version of backends that have none.
+pub const UNVERSIONED: &str = "";
 
 /// Every op of the language.
 fn all_ops() -> &'static HashSet<OpId> {
@@ -64,15 +68,15 @@ pub(crate) fn expect_outputs(backend: &dyn VyreBackend, expected: usize, found: 
 }
 
 /// Something that runs programs.
-pub trait VyreBackend: private::Sealed + Send + Sync {
+pub trait VyreBackend: Send + Sync {
     // ---- identity ----
 
     /// Its name, unique among backends.
     fn id(&self) -> &'static str;
 
-    /// Its version, part of every cache key.
+    /// Its version, part of every cache key. Code of a backend that does not say it is never kept on disk.
     fn version(&self) -> &'static str {
-        env!("CARGO_PKG_VERSION")
+        UNVERSIONED
     }
 
     /// What tells this device and driver from others whose compiled code may differ; part of every cache key.
@@ -83,6 +87,11 @@ pub trait VyreBackend: private::Sealed + Send + Sync {
     /// The device, for people.
     fn device_name(&self) -> String {
         self.id().into()
+    }
+
+    /// The device that it is made of, for what this trait has no words for.
+    fn device(&self) -> Option<Arc<dyn Device>> {
+        None
     }
 
     // ---- running a program ----
@@ -101,7 +110,7 @@ pub trait VyreBackend: private::Sealed + Send + Sync {
         observability::of_backend(self.id()).dispatch(config, total(inputs), || self.dispatch(program, &owned, config))
     }
 
-    /// Runs a program into the caller's buffers, keeping their memory where it is large enough.
+    /// Runs a program into the caller's buffers, whose memory is used again: for this call, or for the next if results change places with them.
     fn dispatch_borrowed_into(
         &self,
         program: &Program,
@@ -125,7 +134,7 @@ pub trait VyreBackend: private::Sealed + Send + Sync {
         observability::of_backend(self.id()).dispatch(config, total(inputs), || {
             let start = Instant::now();
             let outputs = self.dispatch_borrowed(program, inputs, config)?;
-            Ok(TimedDispatchResult { outputs, wall_ns: nanoseconds(start), device_ns: None })
+            Ok(TimedDispatchResult { outputs, wall_ns: nanoseconds(start), device_ns: None, ran: None })
         })
     }
 
@@ -222,6 +231,34 @@ pub trait VyreBackend: private::Sealed + Send + Sync {
     fn free_resident(&self, resource: Resource) -> Result<(), BackendError> {
         let _ = resource;
         unsupported(self, "resident data")
+    }
+
+    /// How many bytes a resource has, without looking at them.
+    fn resident_size(&self, resource: &Resource) -> Result<u64, BackendError> {
+        Ok(self.download_resident(resource)?.len() as u64)
+    }
+
+    /// Copies bytes of one resource to another or to another place of the same, on the device where it can.
+    fn copy_resident(
+        &self,
+        from: &Resource,
+        from_offset: usize,
+        to: &Resource,
+        to_offset: usize,
+        length: usize,
+    ) -> Result<(), BackendError> {
+        self.upload_resident_at(to, to_offset, &self.download_resident_range(from, from_offset, length)?)
+    }
+
+    /// Begins steps on resident data, in order, and synchronises once, when they are waited for: the outputs are what the steps download.
+    /// If one fails, those after it do not run, and what the failed one was to write is unspecified.
+    fn submit_resident(
+        &self,
+        steps: &[ResidentStep<'_>],
+        config: &DispatchConfig,
+    ) -> Result<Box<dyn PendingDispatch>, BackendError> {
+        let _ = (steps, config);
+        unsupported(self, "sequences on resident data")
     }
 
     /// Runs a program on resources, one per input and output buffer in the order of binding numbers. Buffers that the program writes

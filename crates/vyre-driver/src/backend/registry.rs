@@ -1,12 +1,14 @@
-//! Which backends this program was built with, and opening them.
+//! Which devices there are, and opening them.
 //!
-//! A backend crate submits a [`BackendRegistration`] (`inventory::submit!`); whoever depends on the crate has the backend. Listing
-//! touches no device: only [`acquire`] and its kin open one, and give it with grid barriers made possible by [`wrap_grid_sync_split`].
+//! A backend crate submits a [`BackendRegistration`] (`inventory::submit!`); whoever depends on the crate has the backend. A
+//! registration lists the devices that it finds without opening them: only [`acquire`] and its kin open one, and give it with grid
+//! barriers made possible by [`wrap_grid_sync_split`].
 
 use super::{
-    BackendError, CompiledPipeline, DispatchConfig, OutputBuffers, PendingDispatch, ReadyPending, Resource, TimedDispatchResult,
-    VyreBackend, private,
+    BackendError, CompiledPipeline, DispatchConfig, OutputBuffers, PendingDispatch, ReadyPending, ResidentStep, Resource,
+    TimedDispatchResult, VyreBackend,
 };
+use crate::device::Device;
 use crate::grid_sync;
 use crate::observability::{self, Counters, total, total_borrowed};
 use crate::pipeline::PipelineCacheSnapshot;
@@ -17,17 +19,80 @@ use vyre_foundation::ir::{OpId, Program};
 /// A backend that can be opened.
 #[derive(Debug)]
 pub struct BackendRegistration {
-    /// The id of the backend that it opens.
+    /// Its name: the id of its only device, or what stands before the colon in the ids of several.
     pub id: &'static str,
     /// Smaller is tried first.
     pub precedence: u32,
     /// What it is, in a few words.
     pub about: &'static str,
-    /// Opens the device.
-    pub open: fn() -> Result<Box<dyn VyreBackend>, BackendError>,
+    /// What it can open.
+    pub devices: Devices,
+}
+
+/// What a registration can open.
+#[derive(Debug)]
+pub enum Devices {
+    /// One device, which is always there.
+    One(Open),
+    /// Those that it finds.
+    Found {
+        /// Which there are, the preferred first. Opens none of them.
+        list: fn() -> Vec<DeviceListing>,
+        /// Opens one by its id.
+        open: fn(&str) -> Result<Box<dyn VyreBackend>, BackendError>,
+    },
+}
+
+/// Opens a device.
+pub type Open = fn() -> Result<Box<dyn VyreBackend>, BackendError>;
+
+/// A device that can be opened.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DeviceListing {
+    /// Its id: `bulk`, `wgpu:llvmpipe`.
+    pub id: String,
+    /// The device, for people.
+    pub name: String,
 }
 
 inventory::collect!(BackendRegistration);
+
+impl BackendRegistration {
+    /// A backend with one device, which is always there.
+    pub const fn single(id: &'static str, precedence: u32, about: &'static str, open: Open) -> Self {
+        BackendRegistration { id, precedence, about, devices: Devices::One(open) }
+    }
+
+    /// The devices that it finds, the preferred first. Opens none of them.
+    #[must_use]
+    pub fn list(&self) -> Vec<DeviceListing> {
+        match self.devices {
+            Devices::One(_) => vec![DeviceListing { id: self.id.into(), name: self.about.into() }],
+            Devices::Found { list, .. } => list(),
+        }
+    }
+
+    /// Opens one of its devices, which runs programs with grid barriers too.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such device, or it cannot be opened.
+    pub fn open(&self, device: &str) -> Result<Box<dyn VyreBackend>, BackendError> {
+        let backend = match self.devices {
+            Devices::One(open) => open(),
+            Devices::Found { open, .. } => open(device),
+        };
+        backend.map(wrap_grid_sync_split)
+    }
+
+    /// The device that an id means: one of the list, or the first if it is the backend's own name.
+    fn find(&self, id: &str) -> Option<String> {
+        let is_ours = id.strip_prefix(self.id).is_some_and(|rest| rest.is_empty() || rest.starts_with(':'));
+        // Others are not asked what they find.
+        let list = if is_ours { self.list() } else { Vec::new() };
+        list.into_iter().map(|device| device.id).find(|device| id == self.id || id == device)
+    }
+}
 
 /// Every backend there is, preferred ones first.
 #[must_use]
@@ -37,36 +102,44 @@ pub fn registered_backends() -> Vec<&'static BackendRegistration> {
     all
 }
 
-/// Opens the backend with this id.
+/// Every device that is found, preferred ones first, with who can open it. Opens none of them.
+#[must_use]
+pub fn registered_devices() -> Vec<(&'static BackendRegistration, DeviceListing)> {
+    let devices =
+        |registration: &'static BackendRegistration| registration.list().into_iter().map(move |device| (registration, device));
+    registered_backends().into_iter().flat_map(devices).collect()
+}
+
+/// Opens the device with this id; the name of a backend means its first device.
 pub fn acquire(id: &str) -> Result<Box<dyn VyreBackend>, BackendError> {
-    let all = registered_backends();
-    match all.iter().find(|registration| registration.id == id) {
-        Some(registration) => (registration.open)().map(wrap_grid_sync_split),
+    match registered_backends().into_iter().find_map(|registration| Some((registration, registration.find(id)?))) {
+        Some((registration, device)) => registration.open(&device),
         None => {
-            Err(BackendError::UnknownBackend { id: id.into(), known: all.iter().map(|registration| registration.id).collect() })
+            let known = registered_devices().into_iter().map(|(_, device)| device.id).collect();
+            Err(BackendError::UnknownBackend { id: id.into(), known })
         }
     }
 }
 
-/// Opens the first backend that can be opened.
+/// Opens the first device that can be opened.
 pub fn acquire_preferred() -> Result<Box<dyn VyreBackend>, BackendError> {
     acquire_preferred_where(|_| Ok(()))
 }
 
-/// Opens the first backend that can be opened and that `fits` accepts; otherwise the error says why each was passed over.
+/// Opens the first device that can be opened and that `fits` accepts; otherwise the error says why each was passed over.
 pub fn acquire_preferred_where(
     mut fits: impl FnMut(&dyn VyreBackend) -> Result<(), String>,
 ) -> Result<Box<dyn VyreBackend>, BackendError> {
     let mut passed_over = Vec::new();
-    for registration in registered_backends() {
-        let why = match (registration.open)().map(wrap_grid_sync_split) {
+    for (registration, device) in registered_devices() {
+        let why = match registration.open(&device.id) {
             Ok(backend) => match fits(&*backend) {
                 Ok(()) => return Ok(backend),
                 Err(why) => why,
             },
             Err(error) => error.message(),
         };
-        passed_over.push((registration.id.to_string(), why));
+        passed_over.push((device.id, why));
     }
     Err(BackendError::NoBackend { passed_over })
 }
@@ -93,8 +166,6 @@ fn borrowed(inputs: &[Vec<u8>]) -> Vec<&[u8]> {
     inputs.iter().map(Vec::as_slice).collect()
 }
 
-impl private::Sealed for GridSyncSplit {}
-
 // A method that is not forwarded would silently be the default of the trait.
 #[deny(clippy::missing_trait_methods)]
 impl VyreBackend for GridSyncSplit {
@@ -112,6 +183,10 @@ impl VyreBackend for GridSyncSplit {
 
     fn device_name(&self) -> String {
         self.inner.device_name()
+    }
+
+    fn device(&self) -> Option<Arc<dyn Device>> {
+        self.inner.device()
     }
 
     fn dispatch(&self, program: &Program, inputs: &[Vec<u8>], config: &DispatchConfig) -> Result<Vec<Vec<u8>>, BackendError> {
@@ -228,6 +303,29 @@ impl VyreBackend for GridSyncSplit {
 
     fn free_resident(&self, resource: Resource) -> Result<(), BackendError> {
         self.inner.free_resident(resource)
+    }
+
+    fn resident_size(&self, resource: &Resource) -> Result<u64, BackendError> {
+        self.inner.resident_size(resource)
+    }
+
+    fn copy_resident(
+        &self,
+        from: &Resource,
+        from_offset: usize,
+        to: &Resource,
+        to_offset: usize,
+        length: usize,
+    ) -> Result<(), BackendError> {
+        self.inner.copy_resident(from, from_offset, to, to_offset, length)
+    }
+
+    fn submit_resident(
+        &self,
+        steps: &[ResidentStep<'_>],
+        config: &DispatchConfig,
+    ) -> Result<Box<dyn PendingDispatch>, BackendError> {
+        self.inner.submit_resident(steps, config)
     }
 
     fn dispatch_resident_timed(

@@ -8,6 +8,7 @@ use super::{State, contains_grid_sync};
 use crate::backend::{
     BackendError, DispatchConfig, OutputBuffers, Resource, TimedDispatchResult, VyreBackend, expect_outputs, fill_outputs,
 };
+use crate::device::Ran;
 use crate::launch::{Planned, require_determinism};
 use crate::observability::{self, total, total_borrowed};
 use crate::resident::bind;
@@ -89,9 +90,6 @@ pub fn dispatch_with_grid_sync_split_into(
 
 /// The same on resources, one per input and output buffer in the order of binding numbers; see
 /// [`VyreBackend::dispatch_resident_timed`]. What crosses barriers stays on the device too, if the backend has resident data.
-///
-/// If something crosses a barrier, no grid is given and a resident buffer declares no count, its bytes are downloaded to learn
-/// their number.
 ///
 /// # Errors
 ///
@@ -394,6 +392,7 @@ struct Times {
     wall_ns: u64,
     device_ns: Option<u64>,
     segments: u32,
+    ran: Option<Ran>,
 }
 
 impl Times {
@@ -405,11 +404,12 @@ impl Times {
             (_, _, _) => None,
         };
         self.segments += 1;
+        self.ran = result.ran;
         result.outputs
     }
 
     fn result(self, outputs: OutputBuffers) -> TimedDispatchResult {
-        TimedDispatchResult { outputs, wall_ns: self.wall_ns, device_ns: self.device_ns }
+        TimedDispatchResult { outputs, wall_ns: self.wall_ns, device_ns: self.device_ns, ran: self.ran }
     }
 }
 
@@ -435,7 +435,7 @@ fn resident_launch(
         Some(Resource::Resident(_)) if let Some(count) = kernel.buffers[i].count => Ok((bits(i) * u64::from(count)).div_ceil(8)),
         // With a grid nothing follows from its length that is not left to the backend.
         Some(Resource::Resident(_)) if config.grid_override.is_some() => Ok(0),
-        Some(resource @ Resource::Resident(_)) => backend.download_resident(resource).map(|bytes| bytes.len() as u64),
+        Some(resource @ Resource::Resident(_)) => backend.resident_size(resource),
         None => Ok(0),
     };
     let interface = program.interface();

@@ -2,7 +2,7 @@
 
 use super::without_constants;
 use crate::backend::{
-    BackendError, CompiledPipeline, DispatchConfig, OutputBuffers, Resource, TimedDispatchResult, VyreBackend, private,
+    BackendError, CompiledPipeline, DispatchConfig, OutputBuffers, PendingDispatch, Resource, TimedDispatchResult, VyreBackend,
 };
 use crate::observability::{self, Counters, total, total_borrowed};
 use crate::specialization::SpecMap;
@@ -28,8 +28,6 @@ impl Native {
         without_constants(call, &self.specialization, run)
     }
 }
-
-impl private::Sealed for Native {}
 
 // A method that is not forwarded would silently be the default of the trait.
 #[deny(clippy::missing_trait_methods)]
@@ -61,6 +59,16 @@ impl CompiledPipeline for Native {
     fn dispatch_borrowed_timed(&self, inputs: &[&[u8]], config: &DispatchConfig) -> Result<TimedDispatchResult, BackendError> {
         self.with(config, |config| {
             self.counters.dispatch(config, total(inputs), || self.inner.dispatch_borrowed_timed(inputs, config))
+        })
+    }
+
+    fn dispatch_borrowed_async(
+        &self,
+        inputs: &[&[u8]],
+        config: &DispatchConfig,
+    ) -> Result<Box<dyn PendingDispatch>, BackendError> {
+        self.with(config, |config| {
+            self.counters.begin_dispatch(config, total(inputs), || self.inner.dispatch_borrowed_async(inputs, config))
         })
     }
 

@@ -2,8 +2,8 @@
 
 use super::without_constants;
 use crate::backend::{
-    BackendError, CompiledPipeline, DispatchConfig, OutputBuffers, Resource, TimedDispatchResult, VyreBackend, fill_batch,
-    fill_outputs, private,
+    BackendError, CompiledPipeline, DispatchConfig, OutputBuffers, PendingDispatch, Resource, TimedDispatchResult, VyreBackend,
+    fill_batch, fill_outputs,
 };
 use crate::observability::{self, Counters, total, total_borrowed};
 use crate::specialization::SpecMap;
@@ -44,8 +44,6 @@ impl Passthrough {
     }
 }
 
-impl private::Sealed for Passthrough {}
-
 // Defaults of the trait would not know whose dispatches they count.
 #[deny(clippy::missing_trait_methods)]
 impl CompiledPipeline for Passthrough {
@@ -80,6 +78,17 @@ impl CompiledPipeline for Passthrough {
     fn dispatch_borrowed_timed(&self, inputs: &[&[u8]], config: &DispatchConfig) -> Result<TimedDispatchResult, BackendError> {
         self.with(config, |config| {
             self.counters.dispatch(config, total(inputs), || self.backend.dispatch_borrowed_timed(&self.program, inputs, config))
+        })
+    }
+
+    fn dispatch_borrowed_async(
+        &self,
+        inputs: &[&[u8]],
+        config: &DispatchConfig,
+    ) -> Result<Box<dyn PendingDispatch>, BackendError> {
+        self.with(config, |config| {
+            let run = || self.backend.dispatch_borrowed_async(&self.program, inputs, config);
+            self.counters.begin_dispatch(config, total(inputs), run)
         })
     }
 

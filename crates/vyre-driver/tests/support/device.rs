@@ -1,35 +1,100 @@
-//! The reference with everything that a backend can have.
+//! The reference as a device, and as a backend with nothing but what it must have.
 
-use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::Instant;
-use vyre_driver::backend::private::Sealed;
-use vyre_driver::pipeline::{PipelineCache, PipelineCacheSnapshot, PipelineKey};
-use vyre_driver::resident::ResidentTable;
-use vyre_driver::{
-    BackendError, CompiledPipeline, DispatchConfig, OutputBuffers, ResidentError, Resource, TimedDispatchResult, VyreBackend,
+use vyre_driver::device::{
+    Bytes, Capabilities, CodeOptions, DeviceError, DeviceInfo, Execution, Generation, HostCode, HostDevice, HostKernels, Limits,
+    backend,
 };
-use vyre_foundation::ir::Program;
+use vyre_driver::{BackendError, DispatchConfig, VyreBackend};
+use vyre_foundation::ir::{OpId, Program};
+use vyre_foundation::kernel::Kernel;
 use vyre_foundation::launch::check_inputs;
+use vyre_reference::bulk::Bulk;
 use vyre_reference::{Options, RunError};
 
-/// The reference with everything that a backend can have: resident data, and pipelines of its own in a cache.
-pub struct Device {
-    memory: Arc<Memory>,
-    pipelines: PipelineCache<Compiled>,
+/// The bulk evaluator without grid barriers, made anew for every dispatch.
+pub struct Kernels {
+    pub info: DeviceInfo,
 }
 
-pub type Memory = Mutex<ResidentTable<Vec<u8>>>;
-
-pub struct Compiled {
-    memory: Arc<Memory>,
-    program: Program,
-    config: DispatchConfig,
-}
-
+/// A backend over a device that has everything but grid barriers.
 pub fn device() -> Box<dyn VyreBackend> {
-    Box::new(Device { memory: Arc::default(), pipelines: PipelineCache::new(1 << 20) })
+    backend(Arc::new(host()))
+}
+
+/// The device itself.
+pub fn host() -> HostDevice<Kernels> {
+    HostDevice::new(Kernels { info: info() })
+}
+
+/// What the device says of itself.
+pub fn info() -> DeviceInfo {
+    DeviceInfo {
+        id: "device",
+        name: "a device for tests".into(),
+        fingerprint: "device".into(),
+        build: "1",
+        capabilities: Capabilities {
+            ops: OpId::all().collect(),
+            subgroups: true,
+            f16: true,
+            bf16: true,
+            f64: true,
+            grid_sync: false,
+            tensor_cores: false,
+            host_memory: true,
+            interruptible: true,
+        },
+        limits: Limits {
+            workgroup_size: [1024; 3],
+            workgroup_invocations: 1024,
+            groups_per_axis: u32::MAX,
+            groups_per_call: u64::from(u32::MAX),
+            buffer_bytes: u64::from(u32::MAX),
+            span_alignment: 1,
+            subgroup_size: None,
+        },
+        profiles: vec!["fast"],
+        generation: Generation::default(),
+    }
+}
+
+impl HostKernels for Kernels {
+    type Code = Arc<Kernel>;
+
+    fn info(&self) -> DeviceInfo {
+        self.info.clone()
+    }
+
+    fn compile(&self, kernel: &Arc<Kernel>, _: &CodeOptions) -> Result<HostCode<Arc<Kernel>>, DeviceError> {
+        Ok(HostCode { code: kernel.clone(), bytes: 1000, lowering: Arc::from("bulk"), hash: Some([7; 32]), ulp: None })
+    }
+
+    fn execute(&self, kernel: &Arc<Kernel>, execution: Execution<'_, '_>) -> Result<u32, DeviceError> {
+        let Execution { launch, groups, bindings, stop } = execution;
+        let bound = vyre_foundation::interface::Interface::of_kernel(kernel).bound;
+        let (mut inputs, mut outputs): (Vec<&[u8]>, Vec<&mut [u8]>) = (Vec::new(), Vec::new());
+        for (binding, i) in bindings.iter_mut().zip(bound) {
+            match binding {
+                Bytes::Read(bytes) => inputs.push(bytes),
+                Bytes::Write(bytes) => {
+                    if kernel.buffers[i].access.is_input() {
+                        inputs.push(&[]);
+                    }
+                    outputs.push(bytes);
+                }
+            }
+        }
+        let limits = vyre_reference::Limits { fuel: u64::MAX, deadline: stop.deadline, cancelled: stop.cancelled };
+        match Bulk::new(kernel).run_groups(launch, groups, &inputs, &mut outputs, limits) {
+            Ok(()) => Ok(1),
+            Err(RunError::Trap { tag, invocation, .. }) => Err(DeviceError::Trap { tag, invocation }),
+            Err(RunError::Timeout) => Err(DeviceError::Timeout),
+            Err(RunError::Cancelled) => Err(DeviceError::Cancelled),
+            Err(error @ (RunError::Rejected(_) | RunError::OutOfFuel { .. })) => Err(DeviceError::Other(error.to_string())),
+        }
+    }
 }
 
 pub fn run(program: &Program, inputs: &[&[u8]], config: &DispatchConfig) -> Result<Vec<Vec<u8>>, BackendError> {
@@ -42,124 +107,7 @@ pub fn failure(error: RunError) -> BackendError {
     match error {
         RunError::Rejected(report) => BackendError::Rejected(report),
         RunError::Trap { tag, invocation, .. } => BackendError::Trap { tag, invocation },
-        RunError::OutOfFuel { fuel } => BackendError::new(format!("more than {fuel} steps")),
-    }
-}
-
-/// Runs a program on resources; gives the bytes of the outputs that are not resident.
-fn run_resident(
-    memory: &Memory,
-    program: &Program,
-    resources: &[Resource],
-    config: &DispatchConfig,
-) -> Result<OutputBuffers, BackendError> {
-    let mut memory = memory.lock().map_err(BackendError::poisoned_lock)?;
-    let bound = bound_buffers(program);
-    let written = |i: &usize| program.buffers()[*i].access.is_output();
-    let uses: Vec<(&Resource, bool)> = resources.iter().zip(&bound).map(|(resource, i)| (resource, written(i))).collect();
-    memory.check_aliasing(&uses)?;
-    let of_buffer: HashMap<usize, &Resource> = bound.iter().copied().zip(resources).collect();
-    let inputs = program.interface().inputs.iter().map(|i| match of_buffer[i] {
-        Resource::Borrowed(bytes) => Ok(bytes.clone()),
-        handle @ Resource::Resident(_) => memory.get(handle).cloned(),
-    });
-    let inputs: Vec<Vec<u8>> = inputs.collect::<Result<_, ResidentError>>()?;
-    let results = run(program, &inputs.iter().map(Vec::as_slice).collect::<Vec<_>>(), config)?;
-    let mut outputs = Vec::new();
-    for (i, bytes) in program.interface().outputs.iter().zip(results) {
-        match of_buffer[i] {
-            Resource::Borrowed(_) => outputs.push(bytes),
-            handle @ Resource::Resident(_) => *memory.get_mut(handle)? = bytes,
-        }
-    }
-    Ok(outputs)
-}
-
-impl Sealed for Device {}
-
-impl VyreBackend for Device {
-    fn id(&self) -> &'static str {
-        "device"
-    }
-
-    fn dispatch(&self, program: &Program, inputs: &[Vec<u8>], config: &DispatchConfig) -> Result<Vec<Vec<u8>>, BackendError> {
-        run(program, &inputs.iter().map(Vec::as_slice).collect::<Vec<_>>(), config)
-    }
-
-    fn compile_native(
-        &self,
-        program: &Program,
-        config: &DispatchConfig,
-    ) -> Result<Option<Arc<dyn CompiledPipeline>>, BackendError> {
-        let compiled = self.pipelines.get_or_build(&PipelineKey::new(self, program, config), || {
-            let compiled = Compiled { memory: self.memory.clone(), program: program.clone(), config: config.clone() };
-            Ok((Arc::new(compiled), program.wire_body().len() as u64))
-        })?;
-        Ok(Some(compiled))
-    }
-
-    fn pipeline_cache_snapshot(&self) -> Option<PipelineCacheSnapshot> {
-        Some(self.pipelines.snapshot())
-    }
-
-    fn allocate_resident(&self, byte_len: usize) -> Result<Resource, BackendError> {
-        self.memory.lock().map_err(BackendError::poisoned_lock)?.insert(vec![0; byte_len], byte_len as u64)
-    }
-
-    fn upload_resident_at_many(&self, uploads: &[(&Resource, usize, &[u8])]) -> Result<(), BackendError> {
-        let mut memory = self.memory.lock().map_err(BackendError::poisoned_lock)?;
-        for (resource, offset, bytes) in uploads {
-            memory.check_range(resource, *offset as u64, bytes.len() as u64)?;
-        }
-        for (resource, offset, bytes) in uploads {
-            memory.get_mut(resource)?[*offset..*offset + bytes.len()].copy_from_slice(bytes);
-        }
-        Ok(())
-    }
-
-    fn download_resident(&self, resource: &Resource) -> Result<Vec<u8>, BackendError> {
-        Ok(self.memory.lock().map_err(BackendError::poisoned_lock)?.get(resource)?.clone())
-    }
-
-    fn download_resident_ranges(&self, ranges: &[(&Resource, usize, usize)]) -> Result<Vec<Vec<u8>>, BackendError> {
-        let memory = self.memory.lock().map_err(BackendError::poisoned_lock)?;
-        let read = ranges.iter().map(|(resource, offset, length)| {
-            memory.check_range(resource, *offset as u64, *length as u64)?;
-            Ok(memory.get(resource)?[*offset..*offset + *length].to_vec())
-        });
-        read.collect()
-    }
-
-    fn free_resident(&self, resource: Resource) -> Result<(), BackendError> {
-        self.memory.lock().map_err(BackendError::poisoned_lock)?.free(&resource)?;
-        Ok(())
-    }
-
-    fn dispatch_resident_timed(
-        &self,
-        program: &Program,
-        resources: &[Resource],
-        config: &DispatchConfig,
-    ) -> Result<TimedDispatchResult, BackendError> {
-        let start = Instant::now();
-        let outputs = run_resident(&self.memory, program, resources, config)?;
-        Ok(TimedDispatchResult { outputs, wall_ns: start.elapsed().as_nanos() as u64, device_ns: None })
-    }
-}
-
-impl Sealed for Compiled {}
-
-impl CompiledPipeline for Compiled {
-    fn id(&self) -> &str {
-        "compiled"
-    }
-
-    fn dispatch(&self, inputs: &[Vec<u8>], config: &DispatchConfig) -> Result<Vec<Vec<u8>>, BackendError> {
-        run(&self.program, &inputs.iter().map(Vec::as_slice).collect::<Vec<_>>(), &*config.over(&self.config)?)
-    }
-
-    fn dispatch_persistent_handles(&self, inputs: &[Resource], config: &DispatchConfig) -> Result<OutputBuffers, BackendError> {
-        run_resident(&self.memory, &self.program, inputs, &*config.over(&self.config)?)
+        RunError::OutOfFuel { .. } | RunError::Timeout | RunError::Cancelled => BackendError::new(error.to_string()),
     }
 }
 
@@ -168,8 +116,6 @@ impl CompiledPipeline for Compiled {
 pub struct Plain {
     pub calls: AtomicU64,
 }
-
-impl Sealed for Plain {}
 
 impl VyreBackend for Plain {
     fn id(&self) -> &'static str {

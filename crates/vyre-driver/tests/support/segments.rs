@@ -149,7 +149,7 @@ impl VyreBackend for Segments {
                 }
             }
         }
-        Ok(TimedDispatchResult { outputs, wall_ns: 5, device_ns: Some(3) })
+        Ok(TimedDispatchResult { outputs, wall_ns: 5, device_ns: Some(3), ran: None })
     }
 
     fn max_storage_buffer_bytes(&self) -> u64 {

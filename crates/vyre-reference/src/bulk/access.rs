@@ -12,7 +12,7 @@ use vyre_foundation::kernel::{BufferId, MAX_OPERANDS, VarId};
 use vyre_scalar::{Value, memory};
 use vyre_spec::ValueType;
 
-impl<F: Faults> Block<'_, F> {
+impl<F: Faults> Block<'_, '_, F> {
     fn view(&self, buffer: BufferId) -> View {
         let stride = if is_group_memory(self.kernel, buffer) { self.group_bytes } else { 0 };
         let mut length = self.launch.lengths[buffer.index()];
@@ -159,18 +159,18 @@ fn is_wide_value(ty: ValueType) -> bool {
     }
 }
 
-fn bytes_of<'a>(home: Home, inputs: &[&'a [u8]], outputs: &'a [Vec<u8>], group: &'a [u8]) -> &'a [u8] {
+fn bytes_of<'a>(home: Home, inputs: &[&'a [u8]], outputs: &'a [&mut [u8]], group: &'a [u8]) -> &'a [u8] {
     match home {
         Home::Input(n) => inputs[n],
-        Home::Output(n) => &outputs[n],
+        Home::Output(n) => outputs[n],
         Home::Workgroup(at) => &group[at..],
     }
 }
 
-fn bytes_of_mut<'a>(home: Home, outputs: &'a mut [Vec<u8>], group: &'a mut [u8]) -> &'a mut [u8] {
+fn bytes_of_mut<'a>(home: Home, outputs: &'a mut [&mut [u8]], group: &'a mut [u8]) -> &'a mut [u8] {
     match home {
         Home::Input(_) => unreachable!("validated: inputs are not written"),
-        Home::Output(n) => &mut outputs[n],
+        Home::Output(n) => outputs[n],
         Home::Workgroup(at) => &mut group[at..],
     }
 }

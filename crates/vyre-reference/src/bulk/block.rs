@@ -11,6 +11,7 @@
 use super::column::{Stack, Val};
 use super::compact::Loop;
 use super::frame::Frame;
+use crate::fuel::{Fuel, Stopped};
 use pulp::Arch;
 use vyre_foundation::ir::NodeId;
 use vyre_foundation::kernel::Kernel;
@@ -33,10 +34,7 @@ impl Mask {
     pub const NONE: Mask = Mask { column: None, count: 0 };
 }
 
-/// The dispatch took more steps than it was given.
-pub(super) struct FuelExhausted;
-
-pub(super) type Step<T> = Result<T, FuelExhausted>;
+pub(super) type Step<T> = Result<T, Stopped>;
 
 /// Where the bytes of a buffer are.
 #[derive(Clone, Copy)]
@@ -59,7 +57,7 @@ pub(super) struct Trap {
 }
 
 /// Everything a block reads and writes.
-pub(super) struct Block<'a, F> {
+pub(super) struct Block<'a, 'b, F> {
     /// What the processor can do.
     pub arch: Arch,
     pub kernel: &'a Kernel,
@@ -70,7 +68,7 @@ pub(super) struct Block<'a, F> {
     /// Whether lanes are compacted even where it does not pay.
     pub compact_always: bool,
     pub inputs: &'a [&'a [u8]],
-    pub outputs: &'a mut [Vec<u8>],
+    pub outputs: &'a mut [&'b mut [u8]],
     /// The lanes that are executed.
     pub frame: &'a mut Frame,
     /// Frames that are not in use.
@@ -83,12 +81,12 @@ pub(super) struct Block<'a, F> {
     pub group: usize,
     /// The number of the block's first workgroup, x fastest.
     pub first_group: u32,
-    pub fuel: &'a mut u64,
+    pub fuel: &'a mut Fuel<'b>,
     pub trap: &'a mut Option<Trap>,
     pub faults: F,
 }
 
-impl<F> Block<'_, F> {
+impl<F> Block<'_, '_, F> {
     #[inline]
     pub fn narrow(&mut self) -> &mut Stack<u32> {
         &mut self.frame.narrow

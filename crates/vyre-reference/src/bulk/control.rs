@@ -7,7 +7,7 @@
 //! - What is kept while a body runs must not be the column of a variable that the body assigns: conditions become masks before the
 //!   arms run, and bounds that the loop assigns are copied.
 
-use super::block::{Block, FuelExhausted, Mask, Step, Trap};
+use super::block::{Block, Mask, Step, Trap};
 use super::column::Val;
 use super::compact::{Compaction, Loop};
 use super::faults::Faults;
@@ -18,7 +18,7 @@ use vyre_foundation::ir::NodeId;
 use vyre_foundation::kernel::{Body, ExprId, MAX_OPERANDS, Stmt, StmtId, StmtKind, VarId};
 use vyre_spec::{BinaryOp, Scalar};
 
-impl<F: Faults> Block<'_, F> {
+impl<F: Faults> Block<'_, '_, F> {
     /// Runs the statements of a phase for the lanes that are live.
     pub fn run(&mut self, stmts: &[StmtId]) -> Step<()> {
         let mut mask = self.live();
@@ -101,7 +101,7 @@ impl<F: Faults> Block<'_, F> {
     }
 
     fn stmt(&mut self, stmt: &Stmt, mask: Mask) -> Step<Mask> {
-        *self.fuel = self.fuel.checked_sub(mask.count as u64).ok_or(FuelExhausted)?;
+        self.fuel.take(mask.count as u64)?;
         match &stmt.kind {
             // These hand back a mask that may lie on the stack, and clean up by themselves.
             StmtKind::If { cond, then, otherwise } => return self.branch(*cond, *then, *otherwise, mask),
@@ -434,7 +434,7 @@ impl<F: Faults> Block<'_, F> {
 }
 
 /// What only planted faults do.
-impl<F: Faults> Block<'_, F> {
+impl<F: Faults> Block<'_, '_, F> {
     /// A column for the lanes that broke in the iteration before.
     fn late_column(&mut self) -> usize {
         let late = self.narrow().push();

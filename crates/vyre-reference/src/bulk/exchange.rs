@@ -8,7 +8,7 @@ use crate::subgroup;
 use vyre_foundation::kernel::{MAX_OPERANDS, VarId};
 use vyre_spec::Scalar;
 
-impl<F: Faults> Block<'_, F> {
+impl<F: Faults> Block<'_, '_, F> {
     /// Does a subgroup operation of the lanes in the mask.
     pub fn exchange(&mut self, var: VarId, op: vyre_spec::SubgroupOp, ty: Scalar, operands: [Val; MAX_OPERANDS], mask: Mask) {
         let size = self.subgroup_size() as usize;

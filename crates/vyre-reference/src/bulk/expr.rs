@@ -11,7 +11,7 @@ use crate::faults::BulkFault;
 use vyre_foundation::kernel::{ExprId, ExprKind};
 use vyre_spec::ValueType;
 
-impl<F: Faults> Block<'_, F> {
+impl<F: Faults> Block<'_, '_, F> {
     /// The column of a 32-bit value.
     #[inline]
     pub fn narrow_column(&mut self, value: Val) -> usize {

@@ -6,7 +6,7 @@ use super::faults::Faults;
 use crate::faults::BulkFault;
 use vyre_foundation::ir::{Axis, Builtin};
 
-impl<F: Faults> Block<'_, F> {
+impl<F: Faults> Block<'_, '_, F> {
     /// The id of the workgroup with this number.
     fn group_id(&self, number: u32) -> [u32; 3] {
         let [nx, ny, _] = self.launch.grid;

@@ -4,7 +4,7 @@
 //! gives them much faster: what a statement costs to look at is shared by hundreds of lanes, and the loops over lanes vectorise.
 //! It is safe, portable Rust and takes its arithmetic from `vyre_scalar`, as the plain interpreter does; the two share nothing else.
 //!
-//! A [`Bulk`] keeps its memory between runs: once it is warm, [`Bulk::run_into`] does not allocate.
+//! A [`Bulk`] keeps its memory between runs: once it is warm, [`Bulk::run_into`] and [`Bulk::run_groups`] do not allocate.
 
 mod access;
 mod block;
@@ -23,13 +23,18 @@ mod vars;
 
 use crate::error::RunError;
 use crate::faults::BulkFault;
+use crate::fuel::{Fuel, Limits, Stopped};
 use crate::plain::Options;
 use crate::room::{check_state, fill_with_zeros};
-use block::{Block, FuelExhausted, Home, Trap};
+use block::{Block, Home, Trap};
 use compact::{Loop, loops};
 use faults::{Faultless, Faults, Planted};
 use frame::Frame;
 use pulp::Arch;
+use smallvec::SmallVec;
+use std::ops::Range;
+use std::sync::Arc;
+use vyre_foundation::interface::Interface;
 use vyre_foundation::ir::{Access, Program};
 use vyre_foundation::kernel::{Body, BufferId, Kernel, StmtId, StmtKind};
 use vyre_foundation::launch::{Launch, plan};
@@ -42,29 +47,37 @@ const BLOCK_LANES: usize = 512;
 
 /// Runs one dispatch, as [`crate::run`] does.
 pub fn run(program: &Program, inputs: &[&[u8]], options: &Options) -> Result<Vec<Vec<u8>>, RunError> {
-    run_on(Bulk::new(&specialized(program, options)?)?, inputs, options)
+    run_on(&specialized(program, options)?, |bulk| bulk, inputs, options)
 }
 
 /// Runs one dispatch with lanes compacted wherever they can be; see [`Bulk::compact_always`].
 pub fn run_compacted(program: &Program, inputs: &[&[u8]], options: &Options) -> Result<Vec<Vec<u8>>, RunError> {
-    run_on(Bulk::new(&specialized(program, options)?)?.compact_always(), inputs, options)
+    run_on(&specialized(program, options)?, Bulk::compact_always, inputs, options)
 }
 
 fn specialized(program: &Program, options: &Options) -> Result<Program, Report> {
     specialize(program, options.specialization.iter().map(|(name, value)| (name.as_str(), value)))
 }
 
-fn run_on(mut bulk: Bulk, inputs: &[&[u8]], options: &Options) -> Result<Vec<Vec<u8>>, RunError> {
+/// Runs a program whose constants are replaced on an evaluator that `change` has had in its hands.
+pub(crate) fn run_on(
+    program: &Program,
+    change: impl FnOnce(Bulk) -> Bulk,
+    inputs: &[&[u8]],
+    options: &Options,
+) -> Result<Vec<Vec<u8>>, RunError> {
+    let mut bulk = change(Bulk::new(program.validated().map_err(Clone::clone)?.kernel()));
     let sizes: Vec<u64> = inputs.iter().map(|bytes| bytes.len() as u64).collect();
-    let launch = plan(bulk.program(), &sizes, &options.launch)?;
+    let launch = plan(program, &sizes, &options.launch)?;
     let mut outputs = Vec::new();
-    bulk.run_into(&launch, inputs, options.fuel, &mut outputs)?;
+    bulk.run_into(&launch, inputs, options.limits(), &mut outputs)?;
     Ok(outputs)
 }
 
-/// A program made ready for bulk evaluation, with the memory it needs.
+/// A kernel made ready for bulk evaluation, with the memory it needs.
 pub struct Bulk {
-    program: Program,
+    kernel: Arc<Kernel>,
+    interface: Interface,
     homes: Vec<Home>,
     group_bytes: usize,
     /// The statements between grid barriers.
@@ -82,11 +95,10 @@ pub struct Bulk {
 }
 
 impl Bulk {
-    /// Makes a program ready; constants it still has take their defaults.
-    pub fn new(program: &Program) -> Result<Bulk, Report> {
-        let program = specialize(program, [])?;
-        let kernel = program.validated().map_err(Clone::clone)?.kernel();
-        let interface = program.interface();
+    /// Makes a kernel ready.
+    #[must_use]
+    pub fn new(kernel: &Arc<Kernel>) -> Bulk {
+        let interface = Interface::of_kernel(kernel);
         let mut group_bytes = 0;
         let homes = (0..kernel.buffers.len()).map(|i| {
             let place = |list: &[usize]| list.iter().position(|other| *other == i).expect("every buffer is in its list");
@@ -105,7 +117,7 @@ impl Bulk {
         let homes = homes.collect();
         let mut phases = vec![Vec::new()];
         flatten(kernel, kernel.body(), &mut phases);
-        Ok(Bulk {
+        Bulk {
             arch: Arch::new(),
             homes,
             group_bytes,
@@ -115,8 +127,9 @@ impl Bulk {
             fault: None,
             frames: Vec::new(),
             spare: Vec::new(),
-            program,
-        })
+            kernel: kernel.clone(),
+            interface,
+        }
     }
 
     /// Compacts the lanes of a loop whenever one of them has left it, whether that pays or not: so that small dispatches test what
@@ -136,16 +149,22 @@ impl Bulk {
         self
     }
 
-    /// The program, with its constants replaced.
+    /// The kernel.
     #[must_use]
-    pub fn program(&self) -> &Program {
-        &self.program
+    pub fn kernel(&self) -> &Arc<Kernel> {
+        &self.kernel
     }
 
-    /// Runs a dispatch of this shape, which [`plan`] gave for this program. Inputs and outputs are in the order of the interface;
+    /// Runs a dispatch of this shape, which [`plan`] gave for the kernel's program. Inputs and outputs are in the order of the interface;
     /// `outputs` keeps the memory it has. After an error its content means nothing.
-    pub fn run_into(&mut self, launch: &Launch, inputs: &[&[u8]], fuel: u64, outputs: &mut Vec<Vec<u8>>) -> Result<(), RunError> {
-        let interface = self.program.interface();
+    pub fn run_into(
+        &mut self,
+        launch: &Launch,
+        inputs: &[&[u8]],
+        limits: Limits<'_>,
+        outputs: &mut Vec<Vec<u8>>,
+    ) -> Result<(), RunError> {
+        let interface = &self.interface;
         outputs.truncate(interface.outputs.len());
         outputs.resize_with(interface.outputs.len(), Vec::new);
         for (bytes, i) in outputs.iter_mut().zip(&interface.outputs) {
@@ -155,34 +174,54 @@ impl Bulk {
                 None => fill_with_zeros(bytes, launch.bytes[*i])?,
             }
         }
-        check_state(self.program.validated().expect("checked when it was made").kernel(), launch.invocations())?;
+        let mut slices: SmallVec<[&mut [u8]; 8]> = outputs.iter_mut().map(Vec::as_mut_slice).collect();
+        self.run_groups(launch, 0..launch.groups(), inputs, &mut slices, limits)
+    }
+
+    /// Runs some workgroups of a dispatch in place: `outputs` hold what the buffers that the kernel writes hold before, be it the bytes
+    /// of a `read_write` buffer or what an output starts with, and afterwards what they hold then. `inputs` may be empty where a buffer is
+    /// among the outputs too. After an error the outputs mean nothing.
+    ///
+    /// Workgroups are numbered with x fastest. A kernel with grid barriers is run as a whole only.
+    pub fn run_groups<'b>(
+        &mut self,
+        launch: &Launch,
+        groups: Range<u32>,
+        inputs: &[&[u8]],
+        outputs: &mut [&'b mut [u8]],
+        limits: Limits<'b>,
+    ) -> Result<(), RunError> {
+        let kernel = &self.kernel;
+        assert!(!kernel.uses.grid_sync || groups == (0..launch.groups()), "grid barriers are for all workgroups");
+        check_state(kernel, launch.invocations())?;
         let mut trap = None;
-        let mut left = fuel;
+        let mut fuel = Fuel::new(limits);
         let result = with_default_state(|| match self.fault {
-            None => self.dispatch(launch, inputs, outputs, &mut left, &mut trap, Faultless),
-            Some(fault) => self.dispatch(launch, inputs, outputs, &mut left, &mut trap, Planted(fault)),
+            None => self.dispatch(launch, groups, inputs, outputs, &mut fuel, &mut trap, Faultless),
+            Some(fault) => self.dispatch(launch, groups, inputs, outputs, &mut fuel, &mut trap, Planted(fault)),
         });
-        result.map_err(|FuelExhausted| RunError::OutOfFuel { fuel })?;
+        result.map_err(|stopped| fuel.error(stopped))?;
         match trap {
             Some(Trap { invocation, tag, place, .. }) => Err(RunError::Trap { tag, invocation, place }),
             None => Ok(()),
         }
     }
 
-    fn dispatch(
+    #[expect(clippy::too_many_arguments, reason = "the parts of one dispatch")]
+    fn dispatch<'b>(
         &mut self,
         launch: &Launch,
+        groups: Range<u32>,
         inputs: &[&[u8]],
-        outputs: &mut [Vec<u8>],
-        fuel: &mut u64,
+        outputs: &mut [&'b mut [u8]],
+        fuel: &mut Fuel<'b>,
         trap: &mut Option<Trap>,
         faults: impl Faults,
-    ) -> Result<(), FuelExhausted> {
-        let kernel = self.program.validated().expect("checked when it was made").kernel();
+    ) -> Result<(), Stopped> {
+        let kernel = &*self.kernel;
         let group = launch.workgroup_size.iter().product::<u32>() as usize;
-        let groups: u32 = launch.grid.iter().product();
         let together = (BLOCK_LANES / group).max(1) as u32;
-        let blocks = groups.div_ceil(together);
+        let blocks = (groups.end - groups.start).div_ceil(together);
         let kept = if kernel.uses.grid_sync { blocks as usize } else { 1 };
         while self.frames.len() < kept {
             self.frames.push(Frame::of(kernel));
@@ -192,8 +231,8 @@ impl Bulk {
                 if block > 0 && faults.has(BulkFault::LaterBlocks) {
                     continue;
                 }
-                let first_group = block * together;
-                let mut in_block = together.min(groups - first_group) as usize;
+                let first_group = groups.start + block * together;
+                let mut in_block = together.min(groups.end - first_group) as usize;
                 if faults.has(BulkFault::LastGroup) && block == blocks - 1 && in_block > 1 {
                     in_block -= 1;
                 }

@@ -8,7 +8,7 @@ use crate::faults::BulkFault;
 use pulp::Arch;
 use vyre_foundation::kernel::VarId;
 
-impl<F: Faults> Block<'_, F> {
+impl<F: Faults> Block<'_, '_, F> {
     /// `v = vec(v.y, v.x)` reads components that it overwrites; they are copied first.
     fn apart(&mut self, var: VarId, mut value: Vals) -> Vals {
         if self.faults.has(BulkFault::VectorAlias) {

@@ -17,8 +17,9 @@ use super::{Effort, Outcome, same};
 use crate::dispatch::{Dispatch, Memory, Prepared};
 use crate::error::RunError;
 use crate::faults::hooks::Faultless;
+use crate::fuel::{Fuel, Limits, Stopped};
 use crate::group::Group;
-use crate::invocation::{FuelExhausted, Status, World};
+use crate::invocation::{Status, World};
 use crate::observe::Unobserved;
 use crate::schedule::Schedule;
 use std::collections::BTreeSet;
@@ -134,7 +135,7 @@ struct Search<'a, 'k> {
 pub(crate) fn explore<'k>(
     prepared: &'k Prepared<'_>,
     shadow: &mut Shadow<'k>,
-    fuel: u64,
+    limits: Limits<'_>,
     steps: u64,
     effort: &Effort,
 ) -> Exploration {
@@ -161,7 +162,7 @@ pub(crate) fn explore<'k>(
         exploration.executions += 1;
         let found = shadow.findings().len();
         shadow.begin(&Schedule::Forward);
-        let outcome = search.execute(shadow, fuel);
+        let outcome = search.execute(shadow, limits);
         let schedule = Schedule::Atomics(search.choices.iter().map(|choice| choice.chosen).collect());
         for finding in &mut shadow.findings()[found..] {
             finding.schedule = schedule.clone();
@@ -174,6 +175,10 @@ pub(crate) fn explore<'k>(
             // An order that comes to the same as one that has been tried.
             None => {}
             Some(Err(RunError::OutOfFuel { .. })) => exploration.gap = Some(Gap::TooLarge),
+            Some(Err(RunError::Timeout | RunError::Cancelled)) => {
+                exploration.gap = Some(Gap::TooLarge);
+                return exploration;
+            }
             Some(outcome) if exploration.outcomes.iter().any(|(known, _)| same(known, &outcome)) => {}
             Some(outcome) => exploration.outcomes.push((outcome, schedule)),
         }
@@ -196,19 +201,19 @@ const MAX_INVOCATIONS: u64 = 256;
 
 impl<'k> Search<'_, 'k> {
     /// One execution: the choices made so far, then the first that is not asleep. `None` if all are asleep.
-    fn execute(&mut self, shadow: &mut Shadow<'_>, fuel: u64) -> Option<Outcome> {
-        let mut dispatch = Dispatch::new(self.prepared, self.prepared.storage.clone(), fuel, shadow, &Faultless);
+    fn execute(&mut self, shadow: &mut Shadow<'_>, limits: Limits<'_>) -> Option<Outcome> {
+        let mut dispatch = Dispatch::new(self.prepared, self.prepared.storage.clone(), Fuel::new(limits), shadow, &Faultless);
         match self.run(&mut dispatch) {
             Ok(true) => {
                 self.relaxed |= self.shows_relaxed_order();
                 Some(dispatch.finish())
             }
             Ok(false) => None,
-            Err(FuelExhausted) => Some(Err(RunError::OutOfFuel { fuel })),
+            Err(stopped) => Some(Err(dispatch.fuel.error(stopped))),
         }
     }
 
-    fn run(&mut self, dispatch: &mut Dispatch<'_, 'k, Shadow<'_>, Faultless>) -> Result<bool, FuelExhausted> {
+    fn run(&mut self, dispatch: &mut Dispatch<'_, 'k, Shadow<'_>, Faultless>) -> Result<bool, Stopped> {
         let groups = &mut Vec::new();
         dispatch.start_groups(groups, 0..self.prepared.shape.groups())?;
         let group_size = self.prepared.shape.group_invocations();

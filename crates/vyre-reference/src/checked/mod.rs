@@ -33,6 +33,7 @@ pub use vyre_foundation::kernel::AccessKind;
 use crate::dispatch::Prepared;
 use crate::error::RunError;
 use crate::faults::hooks::Faultless;
+use crate::fuel::{Fuel, Limits};
 use crate::observe::Unobserved;
 use crate::plain::Options;
 use crate::schedule::Schedule;
@@ -147,8 +148,8 @@ pub fn check(program: &Program, inputs: &[&[u8]], options: &Options, effort: &Ef
         let values = options.specialization.iter().map(|(name, value)| (name.as_str(), value));
         let program = specialize(program, values)?;
         let prepared = Prepared::new(&program, inputs, options)?;
-        let mut check =
-            Check { prepared: &prepared, shadow: Shadow::new(&prepared), fuel: options.fuel.min(shadow::MAX_FUEL), tried: 0 };
+        let limits = Limits { fuel: options.fuel.min(shadow::MAX_FUEL), ..options.limits() };
+        let mut check = Check { prepared: &prepared, shadow: Shadow::new(&prepared), limits, tried: 0 };
         check.run(effort)
     })
 }
@@ -156,18 +157,20 @@ pub fn check(program: &Program, inputs: &[&[u8]], options: &Options, effort: &Ef
 struct Check<'k> {
     prepared: &'k Prepared<'k>,
     shadow: Shadow<'k>,
-    fuel: u64,
+    limits: Limits<'static>,
     tried: u64,
 }
 
 impl Check<'_> {
     fn run(&mut self, effort: &Effort) -> Result<CheckedReport, RunError> {
-        let mut fuel = self.fuel;
+        let mut fuel = Fuel::new(self.limits);
         let outcome = self.observed(&Schedule::Forward, &mut fuel);
-        if let Err(error @ (RunError::OutOfFuel { .. } | RunError::Rejected(_))) = outcome {
+        if let Err(error @ (RunError::OutOfFuel { .. } | RunError::Rejected(_) | RunError::Timeout | RunError::Cancelled)) =
+            outcome
+        {
             return Err(error);
         }
-        let steps = self.fuel - fuel;
+        let steps = self.limits.fuel - fuel.left();
         if self.shadow.racy() {
             return Ok(self.racy(outcome, effort));
         }
@@ -178,12 +181,12 @@ impl Check<'_> {
         let mut differs = None;
         let mut gap = None;
         for schedule in &effort.schedules {
-            let again = self.observed(schedule, &mut self.fuel.clone());
+            let again = self.observed(schedule, &mut Fuel::new(self.limits));
             if self.shadow.racy() {
                 return Ok(self.racy(outcome, effort));
             }
             match again {
-                Err(RunError::OutOfFuel { .. }) => gap = Some(Gap::TooLarge),
+                Err(RunError::OutOfFuel { .. } | RunError::Timeout | RunError::Cancelled) => gap = Some(Gap::TooLarge),
                 again if !same(&again, &outcome) => {
                     differs = Some((again, schedule.clone()));
                     break;
@@ -204,7 +207,7 @@ impl Check<'_> {
     }
 
     /// Runs it over shadow memory.
-    fn observed(&mut self, schedule: &Schedule, fuel: &mut u64) -> Outcome {
+    fn observed(&mut self, schedule: &Schedule, fuel: &mut Fuel<'_>) -> Outcome {
         self.tried += 1;
         self.shadow.begin(schedule);
         self.prepared.run(self.prepared.storage.clone(), schedule, fuel, &mut self.shadow, &Faultless)
@@ -221,7 +224,7 @@ impl Check<'_> {
         if effort.executions == 0 {
             return Err(Gap::NotAsked);
         }
-        let exploration = explore::explore(self.prepared, &mut self.shadow, self.fuel, steps, effort);
+        let exploration = explore::explore(self.prepared, &mut self.shadow, self.limits, steps, effort);
         self.tried += exploration.executions;
         if differs.is_none() {
             *differs = exploration.outcomes.iter().find(|(other, _)| !same(other, outcome)).cloned();
@@ -244,8 +247,13 @@ impl Check<'_> {
         let mut difference = None;
         for schedule in &effort.schedules {
             self.tried += 1;
-            let again =
-                self.prepared.run(self.prepared.storage.clone(), schedule, &mut self.fuel.clone(), &mut Unobserved, &Faultless);
+            let again = self.prepared.run(
+                self.prepared.storage.clone(),
+                schedule,
+                &mut Fuel::new(self.limits),
+                &mut Unobserved,
+                &Faultless,
+            );
             if !same(&again, &outcome) && !matches!(again, Err(RunError::OutOfFuel { .. })) {
                 difference = Some(self.difference(&outcome, &again, schedule));
                 break;
@@ -283,7 +291,7 @@ impl Check<'_> {
     /// does, else the first.
     fn blame(&mut self, schedule: &Schedule, first_results: &[u64], difference: &Difference) {
         // Nothing but the results is wanted of this run.
-        let _ = self.observed(schedule, &mut self.fuel.clone());
+        let _ = self.observed(schedule, &mut Fuel::new(self.limits));
         let results = self.prepared.kernel.accesses.iter().zip(first_results.iter().zip(self.shadow.results()));
         let differing: BTreeSet<NodeId> = results.filter(|(_, (a, b))| a != b).map(|(access, _)| access.node).collect();
         let differs = |place: NodeId| differing.contains(&place);

@@ -6,14 +6,13 @@
 pub(crate) mod hooks;
 mod plain;
 
-use crate::bulk::Bulk;
+use crate::bulk::run_on;
 use crate::dispatch::Prepared;
 use crate::error::RunError;
 use crate::observe::Unobserved;
 use crate::plain::Options;
 use plain::Faulty;
 use vyre_foundation::ir::Program;
-use vyre_foundation::launch::plan;
 use vyre_foundation::specialize;
 use vyre_host_floats::with_default_state;
 
@@ -205,17 +204,12 @@ pub fn run(fault: Fault, program: &Program, inputs: &[&[u8]], options: &Options)
         let program = specialize(program, values)?;
         let mut prepared = Prepared::new(&program, inputs, options)?;
         let storage = std::mem::take(&mut prepared.storage);
-        prepared.run(storage, &crate::Schedule::Forward, &mut options.fuel.clone(), &mut Unobserved, &Faulty(fault))
+        prepared.run(storage, &crate::Schedule::Forward, &mut options.fuel(), &mut Unobserved, &Faulty(fault))
     })
 }
 
 /// Runs a program as [`crate::bulk::run`] does, with a fault.
 pub fn run_bulk(fault: BulkFault, program: &Program, inputs: &[&[u8]], options: &Options) -> Result<Vec<Vec<u8>>, RunError> {
     let values = options.specialization.iter().map(|(name, value)| (name.as_str(), value));
-    let mut bulk = Bulk::new(&specialize(program, values)?)?.with_fault(fault);
-    let sizes: Vec<u64> = inputs.iter().map(|bytes| bytes.len() as u64).collect();
-    let launch = plan(bulk.program(), &sizes, &options.launch)?;
-    let mut outputs = Vec::new();
-    bulk.run_into(&launch, inputs, options.fuel, &mut outputs)?;
-    Ok(outputs)
+    run_on(&specialize(program, values)?, |bulk| bulk.with_fault(fault), inputs, options)
 }

@@ -1,0 +1,460 @@
+//! All of [`VyreBackend`] over any device.
+//!
+//! - a [`Compiled`] is a program made ready: its code on the device, and the shape of its last launch. It lives in the cache of one adapter,
+//!   known by its [`PipelineKey`], and so knows nothing of a config but what the key has;
+//! - a [`Pipeline`] is what a caller holds: a `Compiled` with the rest of the config it was asked for. Pipelines that differ in their
+//!   grid share a `Compiled`;
+//! - [`Shared`] is what all programs of an adapter share: the device, resident memory, spare buffers.
+//!
+//! **A failed call leaves the caller's data alone.** Outputs are written into spare vectors, which change places with the caller's when
+//! nothing can fail any more: one pass over the bytes, none if the kernel is known to write them completely. Resident memory that is
+//! written by a dispatch which may trap or run out of time is written as a copy, which takes the place of the memory behind its handle.
+//!
+//! **A lost device** makes all resident handles stale and every call an error, until `try_recover`. Code is compiled again when it is
+//! next used: the adapter keeps the kernels.
+
+mod compiled;
+mod pending;
+mod pipeline;
+mod pool;
+mod resident;
+mod run;
+
+use super::{CodeOptions, Deadline, Device, DeviceError, DeviceInfo, Ran};
+use crate::backend::{
+    BackendError, CompiledPipeline, DispatchConfig, OutputBuffers, PendingDispatch, ResidentStep, Resource, TimedDispatchResult,
+    VyreBackend, nanoseconds,
+};
+use crate::launch::{Planned, require_determinism};
+use crate::pipeline::{PipelineCache, PipelineCacheSnapshot, PipelineKey};
+use crate::route::misfits;
+use compiled::Compiled;
+use pipeline::Pipeline;
+use pool::Spare;
+use resident::Resident;
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::Instant;
+use vyre_foundation::Report;
+use vyre_foundation::ir::{OpId, Program};
+use vyre_foundation::launch::overridden_geometry;
+
+/// Bytes of code that are kept.
+const CACHE_BYTES: u64 = 64 << 20;
+
+/// A device as a backend: everything that callers can ask for, checked, over the few things that a device does.
+#[must_use]
+pub fn backend(device: Arc<dyn Device>) -> Box<dyn VyreBackend> {
+    let info = device.info();
+    let generation = AtomicU64::new(info.generation.0);
+    let (spare, resident, lost) = (Spare::default(), Resident::default(), AtomicBool::new(false));
+    let shared = Shared { device, info, generation, spare, resident, lost };
+    Box::new(Adapter { shared: Arc::new(shared), cache: PipelineCache::new(CACHE_BYTES) })
+}
+
+struct Adapter {
+    shared: Arc<Shared>,
+    cache: PipelineCache<Compiled>,
+}
+
+/// What the programs of one adapter share.
+struct Shared {
+    device: Arc<dyn Device>,
+    /// As it was when the device was opened.
+    info: Arc<DeviceInfo>,
+    /// The generation now, as far as the adapter knows.
+    generation: AtomicU64,
+    spare: Spare,
+    resident: Resident,
+    lost: AtomicBool,
+}
+
+impl Shared {
+    /// The error of a call, whose time limit is `config`'s.
+    fn failure(&self, error: DeviceError, config: &DispatchConfig) -> BackendError {
+        match error {
+            DeviceError::Unsupported { what } => BackendError::UnsupportedFeature { feature: what, backend: self.info.id.into() },
+            DeviceError::OutOfMemory { requested } => BackendError::OutOfMemory { requested },
+            DeviceError::Timeout => BackendError::Timeout { limit: config.timeout.unwrap_or_default() },
+            DeviceError::Hung => {
+                self.lose();
+                BackendError::Timeout { limit: config.timeout.unwrap_or_default() }
+            }
+            DeviceError::Trap { tag, invocation } => BackendError::Trap { tag, invocation },
+            DeviceError::Lost { reason } => {
+                self.lose();
+                BackendError::DeviceLost { reason }
+            }
+            DeviceError::Stale(stale) => {
+                self.lose();
+                BackendError::DeviceLost { reason: stale.to_string() }
+            }
+            error @ (DeviceError::Cancelled
+            | DeviceError::OutOfRange { .. }
+            | DeviceError::Aliased
+            | DeviceError::Taken
+            | DeviceError::Other(_)) => BackendError::new(error.to_string()),
+        }
+    }
+
+    /// Resident data are gone with the device.
+    fn lose(&self) {
+        if !self.lost.swap(true, Relaxed) {
+            self.resident.lose();
+        }
+    }
+
+    /// Refuses a call on a device that is known to be lost.
+    fn alive(&self) -> Result<(), BackendError> {
+        match self.lost.load(Relaxed) {
+            false => Ok(()),
+            true => Err(BackendError::DeviceLost { reason: "it was lost before this call".into() }),
+        }
+    }
+}
+
+/// The deadline of a call that began at `start`, if its time is not over yet.
+fn deadline(start: Instant, config: &DispatchConfig) -> Result<Deadline, BackendError> {
+    let Some(limit) = config.timeout else { return Ok(Deadline::NONE) };
+    match start.elapsed() >= limit {
+        true => Err(BackendError::Timeout { limit }),
+        false => Ok(Deadline::after(start, Some(limit))),
+    }
+}
+
+fn timed(start: Instant, outputs: OutputBuffers, ran: Ran) -> TimedDispatchResult {
+    TimedDispatchResult { outputs, wall_ns: nanoseconds(start), device_ns: ran.device_ns, ran: Some(ran) }
+}
+
+impl Adapter {
+    /// A program made ready, and whether it was before.
+    fn compiled(&self, program: &Program, config: &DispatchConfig) -> Result<(Arc<Compiled>, bool), BackendError> {
+        self.shared.alive()?;
+        let key = PipelineKey::new(self, program, config);
+        let mut hit = true;
+        let compiled = self.cache.get_or_build(&key, || {
+            hit = false;
+            let program = config.specialization.apply(program)?;
+            let kernel = program.validated().map_err(Clone::clone)?.kernel();
+            if let Some(size) = config.workgroup_override {
+                // Whether it divides the invocations is seen at dispatch; here it divides as many workgroups as it has invocations.
+                overridden_geometry(kernel, size, size).map_err(|mistakes| Report::about(&program, mistakes))?;
+            }
+            let reasons = misfits(self, &program, config);
+            if !reasons.is_empty() {
+                return Err(BackendError::UnsupportedFeature {
+                    feature: format!("way to run this program: {}", reasons.join("; ")),
+                    backend: self.id().into(),
+                });
+            }
+            if let Some(profile) = &config.profile
+                && !self.shared.info.profiles.contains(&profile.as_str())
+            {
+                return Err(self.unknown_profile(profile));
+            }
+            let options = CodeOptions {
+                workgroup: config.workgroup_override,
+                ulp_budget: config.ulp_budget,
+                profile: config.profile.clone(),
+            };
+            let compiled = Compiled::new(&self.shared, &key, program, options)?;
+            let bytes = compiled.bytes();
+            Ok((Arc::new(compiled), bytes))
+        })?;
+        Ok((compiled, hit))
+    }
+
+    fn unknown_profile(&self, profile: &str) -> BackendError {
+        let feature = match self.shared.info.profiles.as_slice() {
+            [] => format!("profile `{profile}`, nor any other"),
+            known => format!("profile `{profile}` among its profiles {}", known.join(", ")),
+        };
+        BackendError::UnsupportedFeature { feature, backend: self.id().into() }
+    }
+}
+
+// A method that is not here would be a default, which knows nothing of devices.
+#[deny(clippy::missing_trait_methods)]
+impl VyreBackend for Adapter {
+    fn id(&self) -> &'static str {
+        self.shared.info.id
+    }
+
+    fn version(&self) -> &'static str {
+        self.shared.info.build
+    }
+
+    fn device_fingerprint(&self) -> String {
+        self.shared.info.fingerprint.clone()
+    }
+
+    fn device_name(&self) -> String {
+        self.shared.info.name.clone()
+    }
+
+    fn device(&self) -> Option<Arc<dyn Device>> {
+        Some(self.shared.device.clone())
+    }
+
+    fn dispatch(&self, program: &Program, inputs: &[Vec<u8>], config: &DispatchConfig) -> Result<Vec<Vec<u8>>, BackendError> {
+        let inputs: Vec<&[u8]> = inputs.iter().map(Vec::as_slice).collect();
+        self.dispatch_borrowed(program, &inputs, config)
+    }
+
+    fn dispatch_borrowed(
+        &self,
+        program: &Program,
+        inputs: &[&[u8]],
+        config: &DispatchConfig,
+    ) -> Result<Vec<Vec<u8>>, BackendError> {
+        Ok(self.dispatch_borrowed_timed(program, inputs, config)?.outputs)
+    }
+
+    fn dispatch_borrowed_into(
+        &self,
+        program: &Program,
+        inputs: &[&[u8]],
+        config: &DispatchConfig,
+        outputs: &mut OutputBuffers,
+    ) -> Result<(), BackendError> {
+        let start = Instant::now();
+        let (compiled, _) = self.compiled(program, config)?;
+        self.shared.dispatch_into(&compiled, start, inputs, config, outputs)?;
+        Ok(())
+    }
+
+    fn dispatch_borrowed_timed(
+        &self,
+        program: &Program,
+        inputs: &[&[u8]],
+        config: &DispatchConfig,
+    ) -> Result<TimedDispatchResult, BackendError> {
+        let start = Instant::now();
+        let (compiled, cache_hit) = self.compiled(program, config)?;
+        let mut outputs = Vec::new();
+        let ran = self.shared.dispatch(&compiled, start, inputs, config, &mut outputs)?;
+        Ok(timed(start, outputs, Ran { cache_hit, ..ran }))
+    }
+
+    fn dispatch_async(
+        &self,
+        program: &Program,
+        inputs: &[Vec<u8>],
+        config: &DispatchConfig,
+    ) -> Result<Box<dyn PendingDispatch>, BackendError> {
+        let inputs: Vec<&[u8]> = inputs.iter().map(Vec::as_slice).collect();
+        self.dispatch_borrowed_async(program, &inputs, config)
+    }
+
+    fn dispatch_borrowed_async(
+        &self,
+        program: &Program,
+        inputs: &[&[u8]],
+        config: &DispatchConfig,
+    ) -> Result<Box<dyn PendingDispatch>, BackendError> {
+        let start = Instant::now();
+        let (compiled, cache_hit) = self.compiled(program, config)?;
+        Ok(Box::new(self.shared.begin(&compiled, start, inputs, config, cache_hit)?))
+    }
+
+    fn compile_native(
+        &self,
+        program: &Program,
+        config: &DispatchConfig,
+    ) -> Result<Option<Arc<dyn CompiledPipeline>>, BackendError> {
+        let (compiled, cache_hit) = self.compiled(program, config)?;
+        require_determinism(compiled.program(), Planned::Grid(None), config)?;
+        let shared = self.shared.clone();
+        Ok(Some(Arc::new(Pipeline { shared, compiled, config: config.clone(), cache_hit })))
+    }
+
+    fn pipeline_cache_snapshot(&self) -> Option<PipelineCacheSnapshot> {
+        Some(self.cache.snapshot())
+    }
+
+    fn allocate_resident(&self, byte_len: usize) -> Result<Resource, BackendError> {
+        self.shared.allocate(byte_len)
+    }
+
+    fn upload_resident(&self, resource: &Resource, bytes: &[u8]) -> Result<(), BackendError> {
+        self.upload_resident_at_many(&[(resource, 0, bytes)])
+    }
+
+    fn upload_resident_many(&self, uploads: &[(&Resource, &[u8])]) -> Result<(), BackendError> {
+        let uploads: Vec<(&Resource, usize, &[u8])> = uploads.iter().map(|(resource, bytes)| (*resource, 0, *bytes)).collect();
+        self.upload_resident_at_many(&uploads)
+    }
+
+    fn upload_resident_at(&self, resource: &Resource, dst_offset_bytes: usize, bytes: &[u8]) -> Result<(), BackendError> {
+        self.upload_resident_at_many(&[(resource, dst_offset_bytes, bytes)])
+    }
+
+    fn upload_resident_at_many(&self, uploads: &[(&Resource, usize, &[u8])]) -> Result<(), BackendError> {
+        self.shared.upload(uploads)
+    }
+
+    fn download_resident(&self, resource: &Resource) -> Result<Vec<u8>, BackendError> {
+        let size = self.shared.resident.size(resource)?;
+        self.download_resident_range(resource, 0, size as usize)
+    }
+
+    fn download_resident_range(&self, resource: &Resource, offset: usize, length: usize) -> Result<Vec<u8>, BackendError> {
+        Ok(self.download_resident_ranges(&[(resource, offset, length)])?.pop().unwrap_or_default())
+    }
+
+    fn download_resident_ranges(&self, ranges: &[(&Resource, usize, usize)]) -> Result<Vec<Vec<u8>>, BackendError> {
+        self.shared.download(ranges)
+    }
+
+    fn free_resident(&self, resource: Resource) -> Result<(), BackendError> {
+        self.shared.resident.free(&resource)
+    }
+
+    fn resident_size(&self, resource: &Resource) -> Result<u64, BackendError> {
+        self.shared.resident.size(resource)
+    }
+
+    fn copy_resident(
+        &self,
+        from: &Resource,
+        from_offset: usize,
+        to: &Resource,
+        to_offset: usize,
+        length: usize,
+    ) -> Result<(), BackendError> {
+        self.shared.copy((from, from_offset), (to, to_offset), length)
+    }
+
+    fn dispatch_resident_timed(
+        &self,
+        program: &Program,
+        resources: &[Resource],
+        config: &DispatchConfig,
+    ) -> Result<TimedDispatchResult, BackendError> {
+        let start = Instant::now();
+        let (compiled, cache_hit) = self.compiled(program, config)?;
+        let mut outputs = Vec::new();
+        let ran = self.shared.dispatch_resident(&compiled, start, resources, config, &mut outputs)?;
+        Ok(timed(start, outputs, Ran { cache_hit, ..ran }))
+    }
+
+    fn submit_resident(
+        &self,
+        steps: &[ResidentStep<'_>],
+        config: &DispatchConfig,
+    ) -> Result<Box<dyn PendingDispatch>, BackendError> {
+        let start = Instant::now();
+        let compile = |program: &Program, config: &DispatchConfig| self.compiled(program, config);
+        Ok(Box::new(self.shared.sequence(start, steps, config, compile)?))
+    }
+
+    fn supported_ops(&self) -> &HashSet<OpId> {
+        &self.shared.info.capabilities.ops
+    }
+
+    fn supports_subgroup_ops(&self) -> bool {
+        self.shared.info.capabilities.subgroups
+    }
+
+    fn supports_f16(&self) -> bool {
+        self.shared.info.capabilities.f16
+    }
+
+    fn supports_bf16(&self) -> bool {
+        self.shared.info.capabilities.bf16
+    }
+
+    fn supports_f64(&self) -> bool {
+        self.shared.info.capabilities.f64
+    }
+
+    fn supports_tensor_cores(&self) -> bool {
+        self.shared.info.capabilities.tensor_cores
+    }
+
+    fn supports_async_compute(&self) -> bool {
+        true
+    }
+
+    fn supports_indirect_dispatch(&self) -> bool {
+        false
+    }
+
+    fn supports_speculation(&self) -> bool {
+        false
+    }
+
+    fn supports_persistent_thread_dispatch(&self) -> bool {
+        false
+    }
+
+    fn supports_grid_sync(&self) -> bool {
+        self.shared.info.capabilities.grid_sync
+    }
+
+    fn allows_host_grid_sync_split(&self) -> bool {
+        true
+    }
+
+    fn is_distributed(&self) -> bool {
+        false
+    }
+
+    fn max_workgroup_size(&self) -> [u32; 3] {
+        self.shared.info.limits.workgroup_size
+    }
+
+    fn max_compute_workgroups_per_dimension(&self) -> u32 {
+        self.shared.info.limits.groups_per_axis
+    }
+
+    fn max_compute_invocations_per_workgroup(&self) -> u32 {
+        self.shared.info.limits.workgroup_invocations
+    }
+
+    fn subgroup_size(&self) -> Option<u32> {
+        self.shared.info.limits.subgroup_size
+    }
+
+    fn max_storage_buffer_bytes(&self) -> u64 {
+        self.shared.info.limits.buffer_bytes
+    }
+
+    fn prepare(&self) -> Result<(), BackendError> {
+        self.shared.alive()
+    }
+
+    fn flush(&self) -> Result<(), BackendError> {
+        // Submissions are ordered: an empty one ends after all before it.
+        self.shared.submit_and_wait(Vec::new(), Deadline::NONE, &DispatchConfig::default()).map(|_| ())
+    }
+
+    fn shutdown(&self) -> Result<(), BackendError> {
+        self.flush()
+    }
+
+    fn device_lost(&self) -> bool {
+        self.shared.lost.load(Relaxed)
+    }
+
+    fn try_recover(&self) -> Result<(), BackendError> {
+        let shared = &self.shared;
+        shared.resident.lose();
+        let generation = shared.device.recover().map_err(|error| shared.failure(error, &DispatchConfig::default()))?;
+        shared.generation.store(generation.0, Relaxed);
+        shared.lost.store(false, Relaxed);
+        Ok(())
+    }
+
+    fn backend_metric_snapshot(&self) -> Vec<(&'static str, u64)> {
+        let usage = self.shared.resident.usage();
+        vec![
+            ("resident_live_bytes", usage.live_bytes),
+            ("resident_peak_bytes", usage.peak_bytes),
+            ("resident_live_handles", usage.live_handles),
+            ("resident_peak_handles", usage.peak_handles),
+            ("pipeline_cache_bytes", self.cache.bytes()),
+        ]
+    }
+}

@@ -1,0 +1,109 @@
+//! What a caller holds: a program made ready, with what it was compiled for.
+
+use super::compiled::Compiled;
+use super::run::exchange;
+use super::{Shared, timed};
+use crate::backend::{
+    BackendError, CompiledPipeline, DispatchConfig, OutputBuffers, PendingDispatch, Resource, TimedDispatchResult, fill_batch,
+};
+use crate::device::Ran;
+use std::sync::Arc;
+use std::time::Instant;
+
+pub(super) struct Pipeline {
+    pub shared: Arc<Shared>,
+    pub compiled: Arc<Compiled>,
+    /// What holds where a call says nothing.
+    pub config: DispatchConfig,
+    /// Whether the code was there when the pipeline was asked for.
+    pub cache_hit: bool,
+}
+
+// A default would go through `dispatch`, which knows nothing of devices.
+#[deny(clippy::missing_trait_methods)]
+impl CompiledPipeline for Pipeline {
+    fn id(&self) -> &str {
+        self.compiled.id()
+    }
+
+    fn dispatch(&self, inputs: &[Vec<u8>], config: &DispatchConfig) -> Result<Vec<Vec<u8>>, BackendError> {
+        let inputs: Vec<&[u8]> = inputs.iter().map(Vec::as_slice).collect();
+        self.dispatch_borrowed(&inputs, config)
+    }
+
+    fn dispatch_borrowed(&self, inputs: &[&[u8]], config: &DispatchConfig) -> Result<Vec<Vec<u8>>, BackendError> {
+        Ok(self.dispatch_borrowed_timed(inputs, config)?.outputs)
+    }
+
+    fn dispatch_borrowed_into(
+        &self,
+        inputs: &[&[u8]],
+        config: &DispatchConfig,
+        outputs: &mut OutputBuffers,
+    ) -> Result<(), BackendError> {
+        let (start, config) = (Instant::now(), config.over(&self.config)?);
+        self.shared.dispatch_into(&self.compiled, start, inputs, &config, outputs)?;
+        Ok(())
+    }
+
+    fn dispatch_borrowed_timed(&self, inputs: &[&[u8]], config: &DispatchConfig) -> Result<TimedDispatchResult, BackendError> {
+        let (start, config) = (Instant::now(), config.over(&self.config)?);
+        let mut outputs = Vec::new();
+        let ran = self.shared.dispatch(&self.compiled, start, inputs, &config, &mut outputs)?;
+        Ok(timed(start, outputs, Ran { cache_hit: self.cache_hit, ..ran }))
+    }
+
+    fn dispatch_borrowed_async(
+        &self,
+        inputs: &[&[u8]],
+        config: &DispatchConfig,
+    ) -> Result<Box<dyn PendingDispatch>, BackendError> {
+        let (start, config) = (Instant::now(), config.over(&self.config)?);
+        Ok(Box::new(self.shared.begin(&self.compiled, start, inputs, &config, self.cache_hit)?))
+    }
+
+    fn dispatch_borrowed_batched(
+        &self,
+        batches: &[&[&[u8]]],
+        config: &DispatchConfig,
+    ) -> Result<Vec<OutputBuffers>, BackendError> {
+        let (start, config) = (Instant::now(), config.over(&self.config)?);
+        if !self.shared.info.capabilities.host_memory {
+            return self.shared.batch(&self.compiled, start, batches, &config);
+        }
+        let one = |inputs: &&[&[u8]]| {
+            let mut outputs = Vec::new();
+            self.shared.dispatch(&self.compiled, start, inputs, &config, &mut outputs)?;
+            Ok(outputs)
+        };
+        batches.iter().map(one).collect()
+    }
+
+    fn dispatch_borrowed_batched_into(
+        &self,
+        batches: &[&[&[u8]]],
+        config: &DispatchConfig,
+        outputs: &mut Vec<OutputBuffers>,
+    ) -> Result<(), BackendError> {
+        fill_batch(outputs, &self.dispatch_borrowed_batched(batches, config)?);
+        Ok(())
+    }
+
+    fn dispatch_persistent_handles(&self, inputs: &[Resource], config: &DispatchConfig) -> Result<OutputBuffers, BackendError> {
+        let (start, config) = (Instant::now(), config.over(&self.config)?);
+        let mut outputs = Vec::new();
+        self.shared.dispatch_resident(&self.compiled, start, inputs, &config, &mut outputs)?;
+        Ok(outputs)
+    }
+
+    fn dispatch_persistent_handles_into(
+        &self,
+        inputs: &[Resource],
+        config: &DispatchConfig,
+        outputs: &mut OutputBuffers,
+    ) -> Result<(), BackendError> {
+        let mut results = self.dispatch_persistent_handles(inputs, config)?;
+        exchange(outputs, &mut results);
+        Ok(())
+    }
+}

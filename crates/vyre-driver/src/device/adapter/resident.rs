@@ -1,0 +1,344 @@
+//! Data that stays on the device.
+//!
+//! The table of handles has a lock that is held only to look things up. What a handle stands for has one of its own, which a dispatch
+//! that the caller waits for holds while it runs: to read what it only reads, to write the rest. So dispatches that write what others
+//! use come one after the other, and all others run at the same time. Locks of one dispatch are taken in the order of handles, so that
+//! no two wait for each other. Submissions take the locks only to begin: the device keeps their order.
+
+use super::compiled::Compiled;
+use super::pending::Pending;
+use super::run::Bindings;
+use super::{Shared, deadline};
+use crate::backend::{BackendError, DispatchConfig, OutputBuffers, ResidentError, ResidentRange, ResidentStep, Resource};
+use crate::device::{Binding, Deadline, Memory, Ran, Span, Step};
+use crate::launch::{Planned, require_determinism};
+use crate::resident::{ResidentTable, ResidentUsage, bind, plan_bound};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Instant;
+use vyre_foundation::ir::{Access, Program};
+use vyre_foundation::launch::Launch;
+
+/// What a handle stands for: memory of the device, which a dispatch can replace by other memory of the same size.
+type Slot = Arc<RwLock<Memory>>;
+
+#[derive(Default)]
+pub(super) struct Resident {
+    table: Mutex<ResidentTable<Slot>>,
+}
+
+impl Resident {
+    fn table(&self) -> MutexGuard<'_, ResidentTable<Slot>> {
+        // The table is whole at any time.
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn free(&self, resource: &Resource) -> Result<(), BackendError> {
+        let freed = self.table().free(resource)?;
+        // A dispatch that still runs on it keeps it until it ends.
+        drop(freed);
+        Ok(())
+    }
+
+    pub fn size(&self, resource: &Resource) -> Result<u64, BackendError> {
+        Ok(self.table().size(resource)?)
+    }
+
+    pub fn usage(&self) -> ResidentUsage {
+        self.table().usage()
+    }
+
+    pub fn lose(&self) {
+        let lost = self.table().lose();
+        drop(lost);
+    }
+
+    /// The memory of a part of a handle.
+    fn span(&self, resource: &Resource, offset: u64, length: u64) -> Result<Span, BackendError> {
+        let slot = {
+            let table = self.table();
+            table.check_range(resource, offset, length)?;
+            table.get(resource)?.clone()
+        };
+        let memory = slot.read().unwrap_or_else(PoisonError::into_inner).clone();
+        Ok(Span { memory, range: offset..offset + length })
+    }
+
+    fn span_of(&self, range: &ResidentRange<'_>) -> Result<Span, BackendError> {
+        let size = self.size(range.resource)?;
+        let offset = range.offset as u64;
+        let length = range.length.map_or(size.saturating_sub(offset), |length| length as u64);
+        self.span(range.resource, offset, length)
+    }
+
+    /// The shape of a dispatch on resources, and what the handles among them stand for. Everything that can be wrong with them is found
+    /// here.
+    fn plan(&self, program: &Program, resources: &[Resource], config: &DispatchConfig) -> Result<(Launch, Used), BackendError> {
+        let table = self.table();
+        let launch = table.plan(program, resources, config)?;
+        let mut used = BTreeMap::new();
+        for (i, resource) in bind(program, resources)? {
+            if let Resource::Resident(handle) = resource {
+                used.insert(*handle, (table.get(resource)?.clone(), program.buffers()[i].access));
+            }
+        }
+        Ok((launch, Used(used)))
+    }
+}
+
+/// What a dispatch uses by handle, and how.
+struct Used(BTreeMap<u64, (Slot, Access)>);
+
+enum Guard<'a> {
+    Read(RwLockReadGuard<'a, Memory>),
+    Write(RwLockWriteGuard<'a, Memory>, Access),
+}
+
+impl Guard<'_> {
+    fn memory(&self) -> &Memory {
+        match self {
+            Guard::Read(memory) => memory,
+            Guard::Write(memory, _) => memory,
+        }
+    }
+}
+
+impl Used {
+    /// Waits until nobody else writes what the dispatch uses or uses what it writes.
+    fn lock(&self) -> BTreeMap<u64, Guard<'_>> {
+        self.0
+            .iter()
+            .map(|(handle, (slot, access))| {
+                let guard = match access.is_output() {
+                    true => Guard::Write(slot.write().unwrap_or_else(PoisonError::into_inner), *access),
+                    false => Guard::Read(slot.read().unwrap_or_else(PoisonError::into_inner)),
+                };
+                (*handle, guard)
+            })
+            .collect()
+    }
+}
+
+impl Shared {
+    pub fn allocate(&self, byte_len: usize) -> Result<Resource, BackendError> {
+        self.alive()?;
+        let requested = byte_len as u64;
+        // What no dispatch could bind is not worth asking for: a system may promise memory that it does not have.
+        if requested > self.info.limits.buffer_bytes {
+            return Err(BackendError::OutOfMemory { requested });
+        }
+        let memory = self.device.allocate(requested);
+        let memory = memory.map_err(|error| self.failure(error, &DispatchConfig::default()))?;
+        self.resident.table().insert(Arc::new(RwLock::new(memory)), requested)
+    }
+
+    /// Nothing is written if one of the ranges is wrong.
+    pub fn upload(&self, uploads: &[(&Resource, usize, &[u8])]) -> Result<(), BackendError> {
+        let steps = uploads.iter().map(|(resource, offset, bytes)| {
+            let to = self.resident.span(resource, *offset as u64, bytes.len() as u64)?;
+            Ok(Step::Write { to, bytes: Arc::from(*bytes) })
+        });
+        let steps = steps.collect::<Result<_, BackendError>>()?;
+        self.submit_and_wait(steps, Deadline::NONE, &DispatchConfig::default()).map(|_| ())
+    }
+
+    pub fn download(&self, ranges: &[(&Resource, usize, usize)]) -> Result<Vec<Vec<u8>>, BackendError> {
+        let spans = ranges.iter().map(|(resource, offset, length)| self.resident.span(resource, *offset as u64, *length as u64));
+        let spans: Vec<Span> = spans.collect::<Result<_, BackendError>>()?;
+        let lengths: Vec<u64> = spans.iter().map(Span::len).collect();
+        let steps = spans.into_iter().map(Step::Read).collect();
+        let done = self.submit_and_wait(steps, Deadline::NONE, &DispatchConfig::default())?;
+        complete(&lengths, done.reads)
+    }
+
+    pub fn copy(&self, from: (&Resource, usize), to: (&Resource, usize), length: usize) -> Result<(), BackendError> {
+        let span = |(resource, offset): (&Resource, usize)| self.resident.span(resource, offset as u64, length as u64);
+        let steps = vec![Step::Copy { from: span(from)?, to: span(to)? }];
+        self.submit_and_wait(steps, Deadline::NONE, &DispatchConfig::default()).map(|_| ())
+    }
+
+    /// Runs on resources; the outputs are of the buffers that are not resident. After an error these mean nothing, and resident memory is
+    /// as it was, unless the device is lost.
+    pub fn dispatch_resident(
+        &self,
+        compiled: &Compiled,
+        start: Instant,
+        resources: &[Resource],
+        config: &DispatchConfig,
+        outputs: &mut OutputBuffers,
+    ) -> Result<Ran, BackendError> {
+        self.alive()?;
+        let program = compiled.program();
+        let (launch, used) = self.resident.plan(program, resources, config)?;
+        let bound = bind(program, resources)?;
+        let access = |i: usize| program.buffers()[i].access;
+        // Resident data is not looked at before the dispatch.
+        let inputs: Vec<&[u8]> = bound
+            .iter()
+            .filter(|(i, _)| access(*i).is_input())
+            .map(|(_, resource)| match resource {
+                Resource::Borrowed(bytes) => bytes.as_slice(),
+                Resource::Resident(_) => &[],
+            })
+            .collect();
+        require_determinism(program, Planned::Launch(&launch, &inputs), config)?;
+        let deadline = deadline(start, config)?;
+        let mut guards = used.lock();
+        let may_fail = compiled.kernel().uses.trap || deadline.0.is_some();
+        let copies = if may_fail { self.copies(&guards, config)? } else { BTreeMap::new() };
+        let memory = |handle: &u64| copies.get(handle).unwrap_or_else(|| guards[handle].memory()).whole();
+        // Room for what comes back.
+        outputs.clear();
+        for (i, resource) in &bound {
+            if let (Resource::Borrowed(bytes), true) = (resource, access(*i).is_output()) {
+                let requested = launch.bytes[*i];
+                let no_room = BackendError::OutOfMemory { requested };
+                outputs.push(match access(*i).is_input() {
+                    true => bytes.clone(),
+                    false => usize::try_from(requested).ok().and_then(|n| bytemuck::try_zeroed_vec(n).ok()).ok_or(no_room)?,
+                });
+            }
+        }
+        let mut written = outputs.iter_mut();
+        let mut bindings: Bindings<'_> = bound
+            .iter()
+            .map(|(i, resource)| match resource {
+                Resource::Resident(handle) => Binding::Memory(memory(handle)),
+                Resource::Borrowed(bytes) => match access(*i) {
+                    Access::Read | Access::Uniform => Binding::In(bytes),
+                    Access::ReadWrite => Binding::InOut(written.next().expect("there is room for it")),
+                    Access::Output => Binding::Out(written.next().expect("there is room for it")),
+                    Access::Workgroup => unreachable!("workgroup memory is not bound"),
+                },
+            })
+            .collect();
+        // Copies are new memory, and so are the bytes that come back.
+        let in_place = guards.values().any(|guard| matches!(guard, Guard::Write(_, Access::Output))) && copies.is_empty();
+        let zero_outputs = in_place && !compiled.covers(&launch);
+        let ran = self.execute(compiled, &launch, zero_outputs, &mut bindings, deadline);
+        drop(bindings);
+        let ran = ran.map_err(|error| self.failure(error, config))?;
+        for (handle, copy) in copies {
+            if let Some(Guard::Write(memory, _)) = guards.get_mut(&handle) {
+                **memory = copy;
+            }
+        }
+        Ok(ran)
+    }
+
+    /// New memory for everything that a dispatch writes, with the bytes of what it also reads.
+    fn copies(&self, guards: &BTreeMap<u64, Guard<'_>>, config: &DispatchConfig) -> Result<BTreeMap<u64, Memory>, BackendError> {
+        let mut copies = BTreeMap::new();
+        let mut steps = Vec::new();
+        for (handle, guard) in guards {
+            if let Guard::Write(memory, access) = guard {
+                let copy = self.device.allocate(memory.bytes()).map_err(|error| self.failure(error, config))?;
+                if access.is_input() {
+                    steps.push(Step::Copy { from: memory.whole(), to: copy.whole() });
+                }
+                copies.insert(*handle, copy);
+            }
+        }
+        if !steps.is_empty() {
+            self.submit_and_wait(steps, Deadline::NONE, config)?;
+        }
+        Ok(copies)
+    }
+
+    /// Begins steps on resident memory, all in one submission.
+    pub fn sequence(
+        self: &Arc<Self>,
+        start: Instant,
+        steps: &[ResidentStep<'_>],
+        config: &DispatchConfig,
+        compile: impl Fn(&Program, &DispatchConfig) -> Result<(Arc<Compiled>, bool), BackendError>,
+    ) -> Result<Pending, BackendError> {
+        self.alive()?;
+        let deadline = deadline(start, config)?;
+        let mut hits = Vec::new();
+        let mut lengths = Vec::new();
+        let mut begun = Vec::with_capacity(steps.len());
+        for step in steps {
+            begun.push(match step {
+                ResidentStep::Upload { to, bytes } => {
+                    let to = self.resident.span(to.resource, to.offset as u64, bytes.len() as u64)?;
+                    Step::Write { to, bytes: Arc::from(*bytes) }
+                }
+                ResidentStep::Copy { from, to } => {
+                    let from = self.resident.span_of(from)?;
+                    let to = self.resident.span(to.resource, to.offset as u64, from.len())?;
+                    Step::Copy { from, to }
+                }
+                ResidentStep::Download(range) => {
+                    let span = self.resident.span_of(range)?;
+                    lengths.push(span.len());
+                    Step::Read(span)
+                }
+                ResidentStep::Dispatch { program, config, bindings } => {
+                    let (compiled, hit) = compile(program, config)?;
+                    hits.push(hit);
+                    self.sequence_dispatch(&compiled, config, bindings)?
+                }
+            });
+        }
+        let submission = self.device.submit(begun, deadline).map_err(|error| self.failure(error, config))?;
+        Ok(Pending::new(self.clone(), submission, lengths, hits, config.timeout))
+    }
+
+    fn sequence_dispatch(
+        &self,
+        compiled: &Compiled,
+        config: &DispatchConfig,
+        bindings: &[ResidentRange<'_>],
+    ) -> Result<Step, BackendError> {
+        let program = compiled.program();
+        let interface = program.interface();
+        let spans: Vec<Span> = bindings.iter().map(|range| self.resident.span_of(range)).collect::<Result<_, _>>()?;
+        if spans.len() != interface.bound.len() {
+            return Err(BackendError::InvalidProgram {
+                fix: format!(
+                    "the program takes {} bindings, found {}. Fix: give one per input and output buffer, in the order of bindings",
+                    interface.bound.len(),
+                    spans.len()
+                ),
+            });
+        }
+        let written = |n: usize| program.buffers()[interface.bound[n]].access.is_output();
+        for (n, span) in spans.iter().enumerate() {
+            let alignment = self.info.limits.span_alignment.max(1);
+            if !span.range.start.is_multiple_of(alignment) {
+                let feature = format!("spans that begin at byte {}, only at multiples of {alignment}", span.range.start);
+                return Err(BackendError::UnsupportedFeature { feature, backend: self.info.id.into() });
+            }
+            let overlaps = |m: &usize| {
+                let other = &spans[*m];
+                span.memory.is(&other.memory) && span.range.start < other.range.end && other.range.start < span.range.end
+            };
+            if (n + 1..spans.len()).any(|m| (written(n) || written(m)) && overlaps(&m))
+                && let Resource::Resident(handle) = bindings[n].resource
+            {
+                return Err(ResidentError::Aliased(*handle).into());
+            }
+        }
+        let sizes: Vec<Option<u64>> = spans.iter().map(|span| Some(span.len())).collect();
+        let launch = plan_bound(program, &sizes, config)?;
+        let unseen: Vec<&[u8]> = vec![&[]; interface.inputs.len()];
+        require_determinism(program, Planned::Launch(&launch, &unseen), config)?;
+        let code = compiled.code(self).map_err(|error| self.failure(error, config))?;
+        let zero_outputs = !compiled.covers(&launch);
+        let groups = 0..u64::from(launch.groups());
+        Ok(Step::Dispatch { code, launch: Arc::new(launch), groups, zero_outputs, bindings: spans })
+    }
+}
+
+/// Refuses reads that are shorter or longer than what was asked for.
+pub(super) fn complete(lengths: &[u64], reads: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, BackendError> {
+    if lengths.len() != reads.len() {
+        return Err(BackendError::new(format!("the device gave {} results of {}", reads.len(), lengths.len())));
+    }
+    let wrong = lengths.iter().zip(&reads).find(|(expected, read)| **expected != read.len() as u64);
+    match wrong {
+        None => Ok(reads),
+        Some((expected, read)) => Err(BackendError::ShortRead { expected: *expected, found: read.len() as u64 }),
+    }
+}
