@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 use vyre::ir::{ConstDecl, DataType, Program, SpecValue};
 use vyre::kernel::{Buffer, Kernel};
-use vyre::launch::{LaunchConfig, check_inputs, inputs_by_name};
+use vyre::launch::{LaunchConfig, Over, check_inputs, grid_over, inputs_by_name};
 use vyre::reference::Options;
 use vyre::spec::ErrorCode;
 use vyre::{Diagnostic, DispatchConfig, Report, specialize, values};
@@ -18,6 +18,9 @@ pub struct LaunchArgs {
     /// Workgroups along x, y and z
     #[arg(long, value_name = "X[,Y[,Z]]", value_parser = triple)]
     grid: Option<Triple>,
+    /// One invocation per element of a buffer, or so many, instead of a grid
+    #[arg(long, value_name = "NAME|N", conflicts_with = "grid")]
+    over: Option<String>,
     /// Elements of an output that declares no count
     #[arg(long = "len", value_name = "NAME=N", value_parser = assignment)]
     lengths: Vec<(String, String)>,
@@ -88,23 +91,24 @@ impl LaunchArgs {
         let sizes: Vec<u64> = inputs.iter().map(|bytes| bytes.len() as u64).collect();
         check_inputs(&program, &sizes)?;
         let defaults = Options::default();
-        let options = Options {
-            launch: LaunchConfig {
-                grid: self.grid.map(|grid| grid.0),
-                workgroup_override: self.workgroup.map(|size| size.0),
-                output_counts: lengths(&self.lengths)?,
-                max_output_bytes: self.max_output_bytes.unwrap_or(defaults.launch.max_output_bytes),
-            },
-            fuel: self.fuel.unwrap_or(defaults.fuel),
-            ..defaults
+        let mut launch = LaunchConfig {
+            grid: self.grid.map(|grid| grid.0),
+            workgroup_override: self.workgroup.map(|size| size.0),
+            output_counts: lengths(&self.lengths)?,
+            max_output_bytes: self.max_output_bytes.unwrap_or(defaults.launch.max_output_bytes),
         };
+        if let Some(over) = &self.over {
+            let over = over.parse().map_or(Over::Buffer(over), Over::Invocations);
+            launch.grid = Some(grid_over(&program, &sizes, &launch, over)?);
+        }
+        let options = Options { launch, fuel: self.fuel.unwrap_or(defaults.fuel), ..defaults };
         Ok(Launched { program, declared, constants, inputs, options })
     }
 
     /// The flags, and what a config says where they say nothing.
     pub fn over(&self, config: &DispatchConfig) -> LaunchArgs {
         let mut whole = self.clone();
-        whole.grid = self.grid.or(config.grid_override.map(Triple));
+        whole.grid = self.grid.or(config.grid_override.map(Triple).filter(|_| self.over.is_none()));
         whole.workgroup = self.workgroup.or(config.workgroup_override.map(Triple));
         whole.max_output_bytes = self.max_output_bytes.or(config.max_output_bytes);
         let said = |list: &[(String, String)], name: &str| list.iter().any(|(known, _)| known == name);
@@ -127,6 +131,9 @@ impl LaunchArgs {
             for (name, value) in values {
                 let _ = write!(out, " --{flag} {}", quoted(&format!("{name}={value}")));
             }
+        }
+        if let Some(over) = &self.over {
+            let _ = write!(out, " --over {}", quoted(over));
         }
         for (flag, triple) in [("grid", self.grid), ("workgroup", self.workgroup)] {
             if let Some(Triple([x, y, z])) = triple {

@@ -27,20 +27,22 @@ Inputs, one --in per read, read_write and uniform buffer:
 Outputs go to the terminal, or to files: --out out=@file.bin
 
 The launch:
-  --grid 4                  4 workgroups; --grid 4,2,1 in three dimensions. Without it a 1-D kernel gets as many as cover
-                            its longest output; a 2-D or 3-D kernel needs it.
+  --over x                  one invocation per element of `x`; --over 1000 of 1000
+  --grid 4                  4 workgroups; --grid 4,2,1 in three dimensions. Without either a 1-D kernel gets as many as cover
+                            the longest buffer that it writes, unless an input is longer; a 2-D or 3-D kernel needs a grid.
   --len out=8               the length of an output that declares none (else: that of the longest input that declares none)
   --const scale=5           a specialization constant
 
 Where it runs:
-  --backend bulk            one of `vyre devices`; `auto` takes the first that fits, and --explain says why others do not
-  --timed                   how long it took
+  --backend bulk            one of `vyre devices`. Without it the first that fits, and --explain says why others do not;
+                            `reference` is the definition, and what --schedule and --fuel are for
+  --timed                   how long it took, on what, with which grid
   --save-manifest k.json    everything that is needed to run the same elsewhere: vyre run --manifest k.json --in …
 
 Examples:
   vyre run examples/xor.vyre --in a=1,2,3 --in b=7,7,7
   vyre run examples/xor.vyre --in a=@a.bin --in b=@b.bin --out out=@xor.bin
-  vyre run examples/histogram.vyre --in x=3,1,3,3 --json")]
+  vyre run examples/histogram.vyre --in x=3,1,3,3 --over x --json")]
 pub struct Args {
     /// A kernel in text or wire form; `-` is standard input
     #[arg(value_name = "FILE", required_unless_present = "manifest")]
@@ -80,8 +82,11 @@ pub struct Args {
 /// Elements that are shown of an output unless `--full` asks for all.
 const SHOWN: usize = 256;
 
-/// The backend of `vyre run` unless another is named: the definition.
-const DEFAULT: &str = "reference";
+/// The definition, which alone takes schedules and fuel.
+const REFERENCE: &str = "reference";
+
+/// The first backend that fits: what `vyre run` takes unless one is named.
+const AUTO: &str = "auto";
 
 pub fn run(args: &Args) -> Result<(), Failure> {
     let manifest = args.manifest.as_deref().map(read_manifest).transpose()?;
@@ -101,15 +106,19 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let sizes: Vec<u64> = ordered.iter().map(|bytes| bytes.len() as u64).collect();
     let launch = plan(program, &sizes, &options.launch)?;
     let said = manifest.as_ref().map(|manifest| manifest.backend_id.as_str());
-    let name = args.backend.as_deref().or(said).unwrap_or(DEFAULT);
+    let own_flags = args.schedule != Schedule::Forward || args.launch.fuel().is_some();
+    let name = args.backend.as_deref().or(said).unwrap_or(if own_flags { REFERENCE } else { AUTO });
     // The reference itself knows the statement that trapped, and takes schedules and fuel.
     let asks_backend = args.timed || args.explain || args.save_manifest.is_some();
-    let own_flags = args.schedule != Schedule::Forward || args.launch.fuel().is_some();
-    if own_flags && (name != DEFAULT || asks_backend) {
+    if own_flags && (name != REFERENCE || asks_backend) {
         return Err(Failure::Usage("--schedule and --fuel are for `vyre run` on the reference, without its backend".into()));
     }
-    let (outputs, time) = match name == DEFAULT && !asks_backend {
-        true => (vyre::reference::run(program, &ordered, options).map_err(|error| error.report(program))?, None),
+    let Run { outputs, time, backend } = match name == REFERENCE && !asks_backend {
+        true => Run {
+            outputs: vyre::reference::run(program, &ordered, options).map_err(|error| error.report(program))?,
+            time: None,
+            backend: REFERENCE.into(),
+        },
         false => on_backend(args, name, &launched, &ordered)?,
     };
     let mut shown = String::new();
@@ -135,27 +144,43 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         }
     }
     if args.json {
-        let mut object = json!({ "outputs": listed, "grid": launch.grid, "workgroup_size": launch.workgroup_size });
+        let mut object = json!({
+            "outputs": listed,
+            "backend": backend,
+            "grid": launch.grid,
+            "workgroup_size": launch.workgroup_size,
+        });
         if let Some(time) = time {
             object["wall_ns"] = json!(time);
         }
         print(&format!("{object}\n"));
     } else {
         if let Some(time) = time {
-            let _ = writeln!(shown, "took {:.1} µs", time as f64 / 1e3);
+            let [[x, y, z], size] = [launch.grid, launch.workgroup_size];
+            let [sx, sy, sz] = size;
+            let grid = format!("a grid of {x} x {y} x {z} workgroups of {sx} x {sy} x {sz}");
+            let _ = writeln!(shown, "took {:.1} µs on {backend}, {grid}", time as f64 / 1e3);
         }
         print(&shown);
     }
     Ok(())
 }
 
-/// The outputs, and the nanoseconds they took if that was asked for.
-fn on_backend(args: &Args, name: &str, launched: &Launched, inputs: &[&[u8]]) -> Result<(Vec<Vec<u8>>, Option<u64>), Failure> {
+/// What a run gave.
+struct Run {
+    outputs: Vec<Vec<u8>>,
+    /// The nanoseconds it took, if that was asked for.
+    time: Option<u64>,
+    /// Where it ran.
+    backend: String,
+}
+
+fn on_backend(args: &Args, name: &str, launched: &Launched, inputs: &[&[u8]]) -> Result<Run, Failure> {
     let program = &launched.program;
     let config = launched.dispatch_config();
     let failed = |error: BackendError| error.report(Some(program));
     let chosen = match name {
-        "auto" => {
+        AUTO => {
             let route = vyre::route::route(program, &config).map_err(failed)?;
             if args.explain {
                 route.tried.iter().for_each(|tried| warn(&format!("{tried}\n")));
@@ -174,15 +199,16 @@ fn on_backend(args: &Args, name: &str, launched: &Launched, inputs: &[&[u8]]) ->
             backend
         }
     };
+    let backend = chosen.id().to_string();
     if let Some(path) = &args.save_manifest {
         let build = pipeline::compile_with_telemetry(Arc::from(chosen), program, &config).map_err(failed)?;
         let document = build.manifest.to_json().map_err(failed)?;
         std::fs::write(path, document).map_err(|error| Failure::Usage(format!("cannot write {path}: {error}")))?;
         let timed = build.pipeline.dispatch_borrowed_timed(inputs, &config).map_err(failed)?;
-        return Ok((timed.outputs, args.timed.then_some(timed.wall_ns)));
+        return Ok(Run { outputs: timed.outputs, time: args.timed.then_some(timed.wall_ns), backend });
     }
     let timed = chosen.dispatch_borrowed_timed(program, inputs, &config).map_err(failed)?;
-    Ok((timed.outputs, args.timed.then_some(timed.wall_ns)))
+    Ok(Run { outputs: timed.outputs, time: args.timed.then_some(timed.wall_ns), backend })
 }
 
 fn read_manifest(path: &str) -> Result<PipelineReproManifest, Failure> {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use vyre_foundation::diagnostic::Mistakes;
 use vyre_foundation::ir::{DataType, Program, Scalar, ValueType};
 use vyre_foundation::kernel::Buffer;
-use vyre_foundation::launch::{check_inputs, inputs_by_name, plan};
+use vyre_foundation::launch::{Over, check_inputs, grid_over, inputs_by_name, plan};
 use vyre_foundation::text::suggest::nearest;
 use vyre_foundation::{Diagnostic, Report};
 use vyre_spec::ErrorCode;
@@ -35,6 +35,14 @@ pub struct Dispatch<'a> {
     inputs: Vec<(String, Vec<u8>, Option<Given>)>,
     outputs: Vec<(String, Given)>,
     config: DispatchConfig,
+    over: Option<Elements>,
+}
+
+/// What a launch goes over.
+#[derive(Clone, Debug)]
+enum Elements {
+    Of(String),
+    Count(u64),
 }
 
 /// The outputs of a dispatch, by name.
@@ -95,7 +103,7 @@ impl Given {
 impl<'a> Dispatch<'a> {
     /// A dispatch of this program, nothing said yet.
     pub fn new(program: &'a Program) -> Self {
-        Dispatch { program, inputs: Vec::new(), outputs: Vec::new(), config: DispatchConfig::default() }
+        Dispatch { program, inputs: Vec::new(), outputs: Vec::new(), config: DispatchConfig::default(), over: None }
     }
 
     /// The values of an input, of a type as wide as the buffer's elements. Integers may stand for the bits of anything, floats only
@@ -126,6 +134,19 @@ impl<'a> Dispatch<'a> {
     /// Workgroups along x, y and z.
     pub fn grid(mut self, grid: [u32; 3]) -> Self {
         self.config.grid_override = Some(grid);
+        self.over = None;
+        self
+    }
+
+    /// One invocation per element of a buffer, for a 1-D program: as many workgroups as cover it.
+    pub fn over(mut self, name: &str) -> Self {
+        self.over = Some(Elements::Of(name.into()));
+        self
+    }
+
+    /// At least so many invocations, for a 1-D program: as many workgroups as it takes.
+    pub fn invocations(mut self, count: u64) -> Self {
+        self.over = Some(Elements::Count(count));
         self
     }
 
@@ -185,12 +206,19 @@ impl<'a> Dispatch<'a> {
         }
         let sizes: Vec<u64> = inputs.iter().map(|bytes| bytes.len() as u64).collect();
         check_inputs(&program, &sizes)?;
-        let launch = plan(&program, &sizes, &self.config.launch())?;
-        require_determinism(&program, Planned::Launch(&launch, &inputs), &self.config)?;
+        let mut config = self.config.without_specialization();
+        if let Some(over) = &self.over {
+            let over = match over {
+                Elements::Of(name) => Over::Buffer(name),
+                Elements::Count(count) => Over::Invocations(*count),
+            };
+            config.grid_override = Some(grid_over(&program, &sizes, &config.launch(), over)?);
+        }
+        let launch = plan(&program, &sizes, &config.launch())?;
+        require_determinism(&program, Planned::Launch(&launch, &inputs), &config)?;
         if let Some(limit) = self.config.timeout.filter(Duration::is_zero) {
             return Err(BackendError::Timeout { limit });
         }
-        let config = self.config.without_specialization();
         let counters = observability::of_backend(backend.id());
         let bytes = counters.dispatch(&config, total(&inputs), || backend.dispatch_borrowed(&program, &inputs, &config))?;
         expect_outputs(backend, outputs.len(), bytes.len())?;

@@ -277,7 +277,8 @@ fn wrong_length(buffer: &Buffer, count: u32, size: u64, i: u32) -> Diagnostic {
 
 /// Workgroups along x, y and z for the declared workgroup size.
 ///
-/// Without a grid, a 1-D program gets as many workgroups as cover the longest storage buffer it can write.
+/// Without a grid, a 1-D program gets as many workgroups as cover the longest storage buffer it can write. If one of its inputs that
+/// declares no count is longer than that, the program may be meant to go over the input: nobody guesses which.
 fn geometry(kernel: &Kernel, lengths: &[u32], config: &LaunchConfig) -> Result<[u32; 3], Vec<Diagnostic>> {
     let size = kernel.workgroup_size;
     let grid = match config.grid {
@@ -296,9 +297,22 @@ fn geometry(kernel: &Kernel, lengths: &[u32], config: &LaunchConfig) -> Result<[
             return Err(vec![mistake.at(Location::Workgroup).help(help)]);
         }
         None => {
-            let writable = kernel.buffers.iter().zip(lengths).filter(|(buffer, _)| buffer.access.is_output());
-            let longest = writable.map(|(_, length)| *length).max().unwrap_or(0);
-            [longest.div_ceil(size[0]), u32::from(longest > 0), u32::from(longest > 0)]
+            let with_lengths = || kernel.buffers.iter().zip(lengths.iter().copied());
+            // The first of several that are equally long.
+            let longest = |wanted: &dyn Fn(&Buffer) -> bool| {
+                with_lengths().filter(|(buffer, _)| wanted(buffer)).rev().max_by_key(|(_, length)| *length)
+            };
+            let written = longest(&|buffer| buffer.access.is_output());
+            let groups = |length: u32| length.div_ceil(size[0]);
+            let covered = written.map_or(0, |(_, length)| groups(length));
+            let read = longest(&|buffer| buffer.access == Access::Read && buffer.count.is_none());
+            if let Some((input, length)) = read
+                && u64::from(length) > u64::from(covered) * u64::from(size[0])
+            {
+                return Err(vec![not_covered(kernel, (input, groups(length)), length, written, covered)]);
+            }
+            let any = u32::from(covered > 0);
+            [covered, any, any]
         }
     };
     let axes = grid.iter().zip(size).map(|(groups, size)| u64::from(*groups) * u64::from(size));
@@ -311,6 +325,85 @@ fn geometry(kernel: &Kernel, lengths: &[u32], config: &LaunchConfig) -> Result<[
         return Err(vec![mistake]);
     }
     Ok(grid)
+}
+
+/// An input that is longer than the default grid covers.
+fn not_covered(
+    kernel: &Kernel,
+    (input, needed): (&Buffer, u32),
+    length: u32,
+    written: Option<(&Buffer, u32)>,
+    covered: u32,
+) -> Diagnostic {
+    let place = kernel.buffers.iter().position(|buffer| std::ptr::eq(buffer, input)).unwrap_or(0);
+    let groups = |n: u32| format!("{n} workgroup{} of {}", if n == 1 { "" } else { "s" }, kernel.workgroup_size[0]);
+    let (covers, over) = match written {
+        Some((output, count)) => (
+            format!("the default grid covers `{}`, the longest buffer that is written, which has {count}", output.name),
+            format!("`{}` ({})", output.name, groups(covered)),
+        ),
+        None => ("nothing is written, so that there is no default grid".into(), "nothing".into()),
+    };
+    let message = format!("`{}` has {length} elements, and {covers}", input.name);
+    Diagnostic::new(ErrorCode::E0716, message)
+        .at(Location::Buffer(place as u32, BufferPart::Whole))
+        .expected(format!("a launch over `{}` ({}) or over {over}", input.name, groups(needed)))
+        .found("no grid")
+        .help(format!("say which is meant (`--over {}`), or how many workgroups there are (`--grid {needed}`)", input.name))
+}
+
+/// What a 1-D launch goes over, with one invocation per element.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Over<'a> {
+    /// The elements of a buffer.
+    Buffer(&'a str),
+    /// So many.
+    Invocations(u64),
+}
+
+/// The grid of the declared workgroups that covers something. The inputs have these byte lengths, in the order of the interface.
+pub fn grid_over(program: &Program, input_bytes: &[u64], config: &LaunchConfig, over: Over<'_>) -> Result<[u32; 3], Report> {
+    let kernel = program.validated().map_err(Clone::clone)?.kernel();
+    let refuse = |mistake: Diagnostic| Report::about(program, vec![mistake]);
+    let size = kernel.workgroup_size;
+    if size[1] != 1 || size[2] != 1 {
+        let message = "the workgroup has more than one dimension, so the grid does not follow from a number of elements";
+        let mistake = Diagnostic::new(ErrorCode::E0706, message).at(Location::Workgroup);
+        return Err(refuse(mistake.help("say how many workgroups to run along x, y and z (`--grid 4,4,1`)")));
+    }
+    let elements = match over {
+        Over::Invocations(count) => count,
+        Over::Buffer(name) => {
+            let (lengths, _) =
+                buffer_lengths(program, kernel, input_bytes, config).map_err(|mistakes| Report::about(program, mistakes))?;
+            let bound = || kernel.buffers.iter().zip(&lengths).filter(|(buffer, _)| buffer.access != Access::Workgroup);
+            match bound().find(|(buffer, _)| buffer.name.as_str() == name) {
+                Some((_, length)) => u64::from(*length),
+                None => {
+                    let mistake = Diagnostic::new(ErrorCode::E0702, format!("the program has no buffer `{name}` to go over"));
+                    let mistake = mistake.found(name).expected(one_of(bound().map(|(buffer, _)| buffer.name.as_str())));
+                    return Err(refuse(match nearest(name, bound().map(|(buffer, _)| buffer.name.as_str())) {
+                        Some(close) => mistake.help(format!("did you mean `{close}`?")),
+                        None => mistake,
+                    }));
+                }
+            }
+        }
+    };
+    let groups = elements.div_ceil(u64::from(size[0]));
+    match u32::try_from(groups) {
+        Ok(0) => Err(refuse(
+            Diagnostic::new(ErrorCode::E0707, "a launch over 0 elements has no workgroups")
+                .expected("at least 1 element")
+                .found(0),
+        )),
+        Ok(groups) => Ok([groups, 1, 1]),
+        Err(_) => Err(refuse(
+            Diagnostic::new(ErrorCode::E0708, format!("a launch over {elements} elements has too many workgroups"))
+                .expected(format!("at most {} elements", u32::MAX))
+                .found(elements),
+        )),
+    }
 }
 
 /// The grid that gives the same invocations with another workgroup size.

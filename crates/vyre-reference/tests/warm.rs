@@ -52,7 +52,7 @@ fn a_second_run_allocates_nothing() {
     let (a, h, v) = (vec![1u8; 64 * 4], vec![60u8; 64 * 2], vec![7u8; 64 * 16]);
     let inputs: [&[u8]; 3] = [&a, &h, &v];
     let sizes = inputs.map(|bytes| bytes.len() as u64);
-    let launch = plan(bulk.program(), &sizes, &LaunchConfig::default()).expect("the launch is fine");
+    let launch = plan(&program, &sizes, &LaunchConfig::default()).expect("the launch is fine");
     let mut outputs = Vec::new();
     bulk.run_into(&launch, &inputs, Limits::NONE, &mut outputs).expect("it runs");
     let first = outputs.clone();
@@ -86,7 +86,7 @@ const LEAVING: &str = "program leaving {
 fn whatever_number_of_lanes_is_compacted_a_warm_run_allocates_nothing() {
     let program = vyre_foundation::text::parse("leaving.vyre", LEAVING).unwrap_or_else(|report| panic!("{report}"));
     let mut bulk = Bulk::new(program.validated().unwrap_or_else(|report| panic!("{report}")).kernel());
-    let launch = plan(bulk.program(), &[4096], &LaunchConfig::default()).expect("the launch is fine");
+    let launch = plan(&program, &[4096], &LaunchConfig::default()).expect("the launch is fine");
     let iterations = |of: fn(u32) -> u32| (0..1024).flat_map(|i| of(i).to_le_bytes()).collect::<Vec<u8>>();
     let mut outputs = Vec::new();
     // Compacted four times, as often as can be, with fewer lanes each time than half.

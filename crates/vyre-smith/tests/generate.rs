@@ -43,6 +43,7 @@ fn programs_are_valid_end_within_their_fuel_and_give_the_same_bytes_in_bulk() {
             Err(RunError::Trap { .. }) => ran.traps += 1,
             Err(RunError::Rejected(report)) => panic!("{report}\n{}", say(numbered, &case)),
             Err(RunError::OutOfFuel { fuel }) => panic!("{fuel} steps are not enough: {}", say(numbered, &case)),
+            Err(RunError::Timeout | RunError::Cancelled) => panic!("nobody stops it: {}", say(numbered, &case)),
         }
         ran.programs += 1;
         if numbered.preset.is_deterministic() {

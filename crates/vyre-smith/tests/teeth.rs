@@ -58,7 +58,7 @@ fn options(case: &Case) -> Options {
 fn shows(fault: Planted, case: &Case) -> bool {
     let trap = |error: RunError| match error {
         RunError::Trap { tag, invocation, .. } => Some((tag, invocation)),
-        RunError::Rejected(_) | RunError::OutOfFuel { .. } => None,
+        RunError::Rejected(_) | RunError::OutOfFuel { .. } | RunError::Timeout | RunError::Cancelled => None,
     };
     let options = options(case);
     let right = run(&case.program, &case.input_slices(), &options).map_err(trap);

@@ -122,6 +122,7 @@ error_codes! {
     E0713 "the kernel trapped";
     E0714 "a value that its buffer cannot hold";
     E0715 "a buffer is given twice";
+    E0716 "an input is longer than the default grid covers";
     // Backends and devices.
     E0801 "the backend does not have what was asked for";
     E0802 "no backend of this name";

@@ -7,7 +7,7 @@ use vyre::passes::{PASSES, optimize};
 use vyre::reference::bulk::{self, Bulk};
 use vyre::reference::checked::{Effort, check};
 use vyre::reference::faults::{self, Fault};
-use vyre::reference::{Options, RunError, Schedule, run};
+use vyre::reference::{Limits, Options, RunError, Schedule, run};
 use vyre::{DispatchConfig, launch, text, values};
 use vyre_host_floats::hostile;
 

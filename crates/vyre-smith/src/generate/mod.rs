@@ -28,9 +28,10 @@ use vyre_foundation::ir::{
     Access, Body, BufferDecl, ConstDecl, DataType, Element, Expr, FloatMode, Name, Node, Parts, Program, Scalar, Size, SpecValue,
     ValueType,
 };
-use vyre_foundation::launch::LaunchConfig;
-use vyre_spec::Storage;
+use vyre_foundation::launch::{LaunchConfig, plan};
+use vyre_foundation::specialize;
 use vyre_spec::limits::MAX_WORKGROUP_BYTES;
+use vyre_spec::{ErrorCode, Storage};
 use vyre_worker::Case;
 
 /// Changes whenever the same bytes give another program.
@@ -57,19 +58,28 @@ pub struct Generated {
     pub fuel: u64,
     /// Invocations that it was made for; a launch without a grid may have others.
     pub invocations: u32,
+    /// The grid that it was made for.
+    pub grid: [u32; 3],
 }
 
 impl Generated {
     /// One dispatch of it, with inputs that these bytes say.
     #[must_use]
     pub fn case(&self, dna: &[u8]) -> Case {
-        Case {
-            program: self.program.clone(),
-            inputs: crate::inputs::inputs(self, dna),
-            launch: self.launch.clone(),
-            specialization: self.specialization.clone(),
-            fuel: self.fuel,
+        let inputs = crate::inputs::inputs(self, dna);
+        let mut launch = self.launch.clone();
+        if launch.grid.is_none() && self.needs_grid(&inputs) {
+            launch.grid = Some(self.grid);
         }
+        Case { program: self.program.clone(), inputs, launch, specialization: self.specialization.clone(), fuel: self.fuel }
+    }
+
+    /// Whether one of the inputs is longer than the default grid covers.
+    fn needs_grid(&self, inputs: &[Vec<u8>]) -> bool {
+        let sizes: Vec<u64> = inputs.iter().map(|bytes| bytes.len() as u64).collect();
+        let values = self.specialization.iter().map(|(name, value)| (name.as_str(), value));
+        let planned = specialize(&self.program, values).and_then(|program| plan(&program, &sizes, &self.launch));
+        planned.is_err_and(|report| report.codes().any(|code| code == ErrorCode::E0716))
     }
 }
 
@@ -200,11 +210,11 @@ impl Generator<'_> {
         let specialization = self.specialization(&consts);
         let launch = self.launch(&decls);
         // A launch without a grid covers the longest buffer that is written.
-        let invocations = self.shape.invocations();
+        let (invocations, grid) = (self.shape.invocations(), self.shape.grid);
         let most = u64::from(max_length(invocations) + self.shape.group());
         let parts = Parts { buffers: decls, consts, workgroup, floats, subgroup: self.subgroup, body: Body::from(body) };
         let fuel = most * (2 * self.steps + 8);
-        Generated { program: Program::from_parts(parts), launch, specialization, fuel, invocations }
+        Generated { program: Program::from_parts(parts), launch, specialization, fuel, invocations, grid }
     }
 
     fn constants(&mut self) -> Vec<ConstDecl> {

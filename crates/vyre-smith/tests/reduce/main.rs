@@ -516,7 +516,9 @@ fn holds(text: &str) -> Result<(), String> {
 fn outcome(case: &Case) -> Result<Vec<Vec<u8>>, Failure> {
     plain(case).map_err(|error| match error {
         RunError::Trap { tag, invocation, .. } => Failure::Trap { tag, invocation },
-        error @ (RunError::Rejected(_) | RunError::OutOfFuel { .. }) => Failure::Refused(error.to_string()),
+        error @ (RunError::Rejected(_) | RunError::OutOfFuel { .. } | RunError::Timeout | RunError::Cancelled) => {
+            Failure::Refused(error.to_string())
+        }
     })
 }
 

@@ -33,7 +33,7 @@ fn outcome(result: Result<Vec<Vec<u8>>, RunError>) -> Outcome {
     match result {
         Ok(outputs) => Some(Ok(outputs)),
         Err(RunError::Trap { tag, invocation, .. }) => Some(Err((tag, invocation))),
-        Err(RunError::OutOfFuel { .. } | RunError::Rejected(_)) => None,
+        Err(RunError::OutOfFuel { .. } | RunError::Rejected(_) | RunError::Timeout | RunError::Cancelled) => None,
     }
 }
 
