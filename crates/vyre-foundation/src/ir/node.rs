@@ -44,7 +44,7 @@ pub enum Node {
     Loop(Box<Loop>),
     /// Leaves the innermost loop.
     Break,
-    /// Goes on with the next round of the innermost loop.
+    /// Goes on with the next iteration of the innermost loop.
     Continue,
     /// Retires the invocation.
     Return,
