@@ -188,6 +188,9 @@ impl Parser<'_> {
     }
 
     fn primary(&mut self, depth: u32) -> Parsed<Expr> {
+        if self.missing_operand == Some(self.at) {
+            return Ok(self.stand_in(self.previous()));
+        }
         let start = self.span();
         if self.is("(") {
             if self.parens == MAX_NESTING {
@@ -210,7 +213,8 @@ impl Parser<'_> {
                     self.variable(name, span, depth)
                 }
                 Kind::Word | Kind::String | Kind::Number | Kind::Punct | Kind::Bad | Kind::End => {
-                    Err(self.unexpected("an expression"))
+                    let diagnostic = self.unexpected_diagnostic("an expression");
+                    self.no_expression(diagnostic)
                 }
             };
         };
@@ -228,14 +232,43 @@ impl Parser<'_> {
             return self.builtin(word);
         }
         if is_reserved(word) {
-            let diagnostic = self.unexpected_diagnostic("an expression");
-            return Err(self.unexpected_keyword(word, diagnostic));
+            return self.keyword_in_expression(word);
         }
         if self.punct_ahead(1) == Some("(") {
             return self.call(word, depth);
         }
         let (name, span) = self.name("an expression")?;
         self.variable(name, span, depth)
+    }
+
+    /// The mistake that no expression begins here. Behind an operator at the end of a line something unknown stands in.
+    #[cold]
+    #[inline(never)]
+    fn no_expression(&mut self, diagnostic: Diagnostic) -> Parsed<Expr> {
+        if !self.line_ended() || self.operator_at(self.at - 1).is_none() {
+            return Err(self.refuse(diagnostic));
+        }
+        self.no_operand();
+        Ok(self.stand_in(self.previous()))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn keyword_in_expression(&mut self, word: &str) -> Parsed<Expr> {
+        let diagnostic = self.unexpected_diagnostic("an expression");
+        if self.line_ended() { self.no_expression(diagnostic) } else { Err(self.unexpected_keyword(word, diagnostic)) }
+    }
+
+    /// The operator, infix or prefix, that this token is.
+    fn operator_at(&self, token: usize) -> Option<&str> {
+        self.punct_of(&self.tokens[token]).filter(|punct| infix_op(punct).is_some() || prefix_op(punct).is_some())
+    }
+
+    /// The operator that is the last token before the line of the next token, after token `start`.
+    pub(super) fn operator_before_line(&self, start: usize) -> Option<usize> {
+        let first = (start..=self.at).rev().find(|at| self.tokens[*at].newline_before)?;
+        let before = first.checked_sub(1).filter(|before| *before > start)?;
+        self.operator_at(before).map(|_| before)
     }
 
     /// A literal with its sign, if one is here.

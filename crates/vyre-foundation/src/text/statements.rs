@@ -86,7 +86,20 @@ impl Parser<'_> {
             self.skip_body();
             return false;
         }
-        match self.statement(depth) {
+        let mistakes = self.mistakes.count();
+        let mut statement = self.statement(depth);
+        // Two lines that were read as one statement, because the first ends with an operator.
+        if self.is("=")
+            && let Some(operator) = self.operator_before_line(start)
+        {
+            self.mistakes.truncate(mistakes);
+            statement = self.statement_without_operand(start, operator, depth);
+            if statement.is_err() {
+                self.leave_out(start..operator + 1);
+                return true;
+            }
+        }
+        match statement {
             Ok(stmt) => {
                 let has_body = self.previous_is("}");
                 if body.len() == body.capacity() {
@@ -106,6 +119,20 @@ impl Parser<'_> {
             Err(_) => self.recover(start),
         }
         true
+    }
+
+    /// Reads the statement that began at token `start` again, up to an operator that ends its line.
+    #[cold]
+    #[inline(never)]
+    fn statement_without_operand(&mut self, start: usize, operator: usize, depth: u32) -> Parsed<Stmt> {
+        self.resume(operator + 1);
+        self.last_mistake = None;
+        self.no_operand();
+        self.at = start;
+        self.missing_operand = Some(operator + 1);
+        let statement = self.statement(depth);
+        self.missing_operand = None;
+        statement
     }
 
     /// Goes to the `{` on this line, if there is one, after a mistake before it.
