@@ -7,7 +7,7 @@ use super::ast::{Expr, ExprKind};
 use super::declarations::Value;
 use super::lexer::Kind;
 use super::names::{is_builtin_base, is_reserved};
-use super::parser::{Mark, Parsed, Parser};
+use super::parser::{Mark, Parsed, Parser, push_in_small_steps};
 use super::suggest::nearest;
 use crate::diagnostic::{Diagnostic, Fix, Location, Span};
 use crate::ir::{Literal, Name};
@@ -99,7 +99,7 @@ impl Parser<'_> {
             }
             let span = left.outer.to(right.outer);
             let kind = match chained {
-                true => ExprKind::Unknown(vec![left, right]),
+                true => ExprKind::Unknown(Box::new(vec![left, right])),
                 false => ExprKind::Binary(op, Box::new([left, right])),
             };
             left = self.node(kind, span, operator, depth)?;
@@ -164,7 +164,7 @@ impl Parser<'_> {
                 Some(component) => ExprKind::Extract(Box::new(expr), component),
                 None => {
                     self.no_component()?;
-                    ExprKind::Unknown(vec![expr])
+                    ExprKind::Unknown(Box::new(vec![expr]))
                 }
             };
             let head = self.bump();
@@ -276,12 +276,12 @@ impl Parser<'_> {
     fn literal_expr(&mut self, start: Span) -> Option<Expr> {
         let kind = match self.literal()? {
             Value::Known(literal) => ExprKind::Lit(literal),
-            Value::Open(open) => ExprKind::Open(open),
-            Value::Wrong => ExprKind::Unknown(Vec::new()),
+            Value::Open(_) => ExprKind::Open,
+            Value::Wrong => ExprKind::Unknown(Box::default()),
         };
         let span = start.to(self.previous());
         self.nodes += 1;
-        self.open += usize::from(matches!(kind, ExprKind::Open(_)));
+        self.open += usize::from(matches!(kind, ExprKind::Open));
         Some(Expr { kind, span, outer: span, head: span, height: 1 })
     }
 
@@ -294,7 +294,7 @@ impl Parser<'_> {
         self.bump();
         let index = self.expr(depth + 1)?;
         let whole = span.to(self.expect("]")?);
-        self.node(ExprKind::Load(name, Box::new(index)), whole, span, depth)
+        self.node(ExprKind::Load(Box::new((name, index))), whole, span, depth)
     }
 
     #[inline(never)]
@@ -333,7 +333,7 @@ impl Parser<'_> {
         let span = head.to(self.previous());
         let kind = match (<[Expr; 1]>::try_from(arguments), to) {
             (Ok([value]), Some(to)) => ExprKind::Bitcast(to, Box::new(value)),
-            (Ok(arguments), None) => ExprKind::Unknown(arguments.into()),
+            (Ok(arguments), None) => ExprKind::Unknown(Box::new(arguments.into())),
             (Err(arguments), _) => self.wrong_count("bitcast", 1, arguments, head),
         };
         self.node(kind, span, head, depth)
@@ -357,7 +357,7 @@ impl Parser<'_> {
         let arguments = self.arguments(depth + 1)?;
         let span = head.to(self.previous());
         let kind = match function {
-            None => Ok(ExprKind::Unknown(arguments)),
+            None => Ok(ExprKind::Unknown(Box::new(arguments))),
             Some(Function::Vector) => Ok(ExprKind::Vector(arguments)),
             Some(Function::Cast(to)) => {
                 <[Expr; 1]>::try_from(arguments).map(|[value]| ExprKind::Cast(to, Box::new(value))).map_err(|all| (1, all))
@@ -387,7 +387,7 @@ impl Parser<'_> {
                 .expected(plural(expected))
                 .found(plural(found)),
         );
-        ExprKind::Unknown(arguments)
+        ExprKind::Unknown(Box::new(arguments))
     }
 
     /// The `(` of a call.
@@ -407,7 +407,8 @@ impl Parser<'_> {
                 }
                 self.bump();
             }
-            arguments.push(self.expr(depth)?);
+            let argument = self.expr(depth)?;
+            push_in_small_steps(&mut arguments, argument);
         }
         self.close_call()?;
         Ok(arguments)
@@ -435,21 +436,21 @@ impl Parser<'_> {
         let arguments = self.arguments(depth + 1)?;
         // The first argument of an atomic is no expression.
         let below = if family == "subgroup" { arguments } else { Vec::new() };
-        self.node(ExprKind::Unknown(below), start.to(self.previous()), span, depth)
+        self.node(ExprKind::Unknown(Box::new(below)), start.to(self.previous()), span, depth)
     }
 
     /// An expression over others, unless it is too high to stand at `depth`.
     pub(super) fn node(&mut self, kind: ExprKind, span: Span, head: Span, depth: u32) -> Parsed<Expr> {
         let below = match &kind {
-            ExprKind::Lit(_) | ExprKind::Open(_) | ExprKind::Var(_) | ExprKind::Builtin(_) | ExprKind::Len(_) => 0,
-            ExprKind::Load(_, child)
-            | ExprKind::Unary(_, child)
-            | ExprKind::Cast(_, child)
-            | ExprKind::Bitcast(_, child)
-            | ExprKind::Extract(child, _) => child.height,
+            ExprKind::Lit(_) | ExprKind::Open | ExprKind::Var(_) | ExprKind::Builtin(_) | ExprKind::Len(_) => 0,
+            ExprKind::Load(parts) => parts.1.height,
+            ExprKind::Unary(_, child) | ExprKind::Cast(_, child) | ExprKind::Bitcast(_, child) | ExprKind::Extract(child, _) => {
+                child.height
+            }
             ExprKind::Binary(_, children) => tallest(&children[..]),
             ExprKind::Ternary(_, children) => tallest(&children[..]),
-            ExprKind::Vector(children) | ExprKind::Unknown(children) => tallest(children),
+            ExprKind::Vector(children) => tallest(children),
+            ExprKind::Unknown(children) => tallest(children),
         };
         if depth + below > MAX_NESTING {
             return Err(self.too_deep(head));

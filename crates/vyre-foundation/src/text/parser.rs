@@ -506,7 +506,7 @@ impl<'a> Parser<'a> {
     /// An expression that stands for one with a mistake in it.
     pub(super) fn stand_in(&mut self, span: Span) -> Expr {
         self.nodes += 1;
-        Expr { kind: ExprKind::Unknown(Vec::new()), span, outer: span, head: span, height: 1 }
+        Expr { kind: ExprKind::Unknown(Box::default()), span, outer: span, head: span, height: 1 }
     }
 
     // Lines and recovery.
@@ -718,6 +718,14 @@ impl<'a> Parser<'a> {
         }
         Ok(Program { name, name_span, span, header: std::mem::take(&mut self.header), body, nodes: self.nodes, open: self.open })
     }
+}
+
+/// Adds to a list that may become long. Twice as much room would be much, and the copy counts, too.
+pub(super) fn push_in_small_steps<T>(list: &mut Vec<T>, item: T) {
+    if list.len() == list.capacity() {
+        list.reserve_exact(list.len() / 8 + 1);
+    }
+    list.push(item);
 }
 
 fn not_expected(expected: String, found: String) -> Diagnostic {
