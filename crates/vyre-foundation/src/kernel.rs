@@ -531,106 +531,78 @@ impl Effect {
     }
 }
 
+/// What a statement is made of, whatever its kind.
+struct StmtParts {
+    operands: Few<ExprId, { 1 + MAX_OPERANDS }>,
+    bodies: [Option<Body>; 2],
+    defines: Option<VarId>,
+    ends: bool,
+    effect: Effect,
+}
+
 impl StmtKind {
+    /// What all the questions below are answered from.
+    #[inline(always)]
+    fn parts(&self) -> StmtParts {
+        let of = |operands: &[ExprId]| StmtParts {
+            operands: Few::of(operands),
+            bodies: [None, None],
+            defines: None,
+            ends: false,
+            effect: Effect::None,
+        };
+        match *self {
+            StmtKind::Let { var, value } | StmtKind::Assign { var, value } => StmtParts { defines: Some(var), ..of(&[value]) },
+            StmtKind::Store { access: _, buffer, index, value } => {
+                StmtParts { effect: Effect::Write(buffer), ..of(&[index, value]) }
+            }
+            StmtKind::Atomic { access: _, result, op, buffer, index, operands } => {
+                let mut all = Few { ids: [index; 1 + MAX_OPERANDS], len: 1 + operands.len };
+                all.ids[1..].copy_from_slice(&operands.ids);
+                StmtParts { operands: all, defines: result, effect: Effect::of_atomic(op, buffer), ..of(&[]) }
+            }
+            StmtKind::Subgroup { result, op: _, ty: _, operands } => {
+                StmtParts { defines: result, effect: Effect::Subgroup, ..of(&operands) }
+            }
+            StmtKind::If { cond, then, otherwise } => StmtParts { bodies: [Some(then), Some(otherwise)], ..of(&[cond]) },
+            StmtKind::Loop { counter, from, to, body } => {
+                StmtParts { defines: Some(counter), bodies: [Some(body), None], ..of(&[from, to]) }
+            }
+            StmtKind::Scope { body } => StmtParts { bodies: [Some(body), None], ..of(&[]) },
+            StmtKind::Break | StmtKind::Continue | StmtKind::Return => StmtParts { ends: true, ..of(&[]) },
+            StmtKind::Barrier => StmtParts { effect: Effect::Workgroup, ..of(&[]) },
+            StmtKind::GridSync => StmtParts { effect: Effect::Grid, ..of(&[]) },
+            StmtKind::Trap { tag: _ } => StmtParts { ends: true, effect: Effect::Trap, ..of(&[]) },
+        }
+    }
+
     /// The expressions of this statement, in source order; not those of statements below it.
     #[must_use]
     pub fn operands(&self) -> Few<ExprId, { 1 + MAX_OPERANDS }> {
-        match *self {
-            StmtKind::Let { value, .. } | StmtKind::Assign { value, .. } => Few::of(&[value]),
-            StmtKind::Store { index, value, .. } => Few::of(&[index, value]),
-            StmtKind::Atomic { index, operands, .. } => {
-                let mut all = Few { ids: [index; 1 + MAX_OPERANDS], len: 1 + operands.len };
-                all.ids[1..].copy_from_slice(&operands.ids);
-                all
-            }
-            StmtKind::Subgroup { operands, .. } => Few::of(&operands),
-            StmtKind::If { cond, .. } => Few::of(&[cond]),
-            StmtKind::Loop { from, to, .. } => Few::of(&[from, to]),
-            StmtKind::Break
-            | StmtKind::Continue
-            | StmtKind::Return
-            | StmtKind::Barrier
-            | StmtKind::GridSync
-            | StmtKind::Trap { .. }
-            | StmtKind::Scope { .. } => Few::of(&[]),
-        }
+        self.parts().operands
     }
 
     /// The bodies right below, in source order.
     pub fn bodies(&self) -> impl DoubleEndedIterator<Item = Body> + use<> {
-        let bodies = match *self {
-            StmtKind::If { then, otherwise, .. } => [Some(then), Some(otherwise)],
-            StmtKind::Loop { body, .. } | StmtKind::Scope { body } => [Some(body), None],
-            StmtKind::Let { .. }
-            | StmtKind::Assign { .. }
-            | StmtKind::Store { .. }
-            | StmtKind::Atomic { .. }
-            | StmtKind::Subgroup { .. }
-            | StmtKind::Break
-            | StmtKind::Continue
-            | StmtKind::Return
-            | StmtKind::Barrier
-            | StmtKind::GridSync
-            | StmtKind::Trap { .. } => [None, None],
-        };
-        bodies.into_iter().flatten()
+        self.parts().bodies.into_iter().flatten()
     }
 
     /// The variable that the statement gives a value to, by declaring or by assigning it.
     #[must_use]
     pub fn defines(&self) -> Option<VarId> {
-        match *self {
-            StmtKind::Let { var, .. } | StmtKind::Assign { var, .. } | StmtKind::Loop { counter: var, .. } => Some(var),
-            StmtKind::Atomic { result, .. } | StmtKind::Subgroup { result, .. } => result,
-            StmtKind::Store { .. }
-            | StmtKind::If { .. }
-            | StmtKind::Break
-            | StmtKind::Continue
-            | StmtKind::Return
-            | StmtKind::Barrier
-            | StmtKind::GridSync
-            | StmtKind::Trap { .. }
-            | StmtKind::Scope { .. } => None,
-        }
+        self.parts().defines
     }
 
     /// Whether control never goes on behind the statement. What follows from the statements below it is not asked.
     #[must_use]
     pub fn ends(&self) -> bool {
-        match self {
-            StmtKind::Break | StmtKind::Continue | StmtKind::Return | StmtKind::Trap { .. } => true,
-            StmtKind::Let { .. }
-            | StmtKind::Assign { .. }
-            | StmtKind::Store { .. }
-            | StmtKind::Atomic { .. }
-            | StmtKind::Subgroup { .. }
-            | StmtKind::If { .. }
-            | StmtKind::Loop { .. }
-            | StmtKind::Barrier
-            | StmtKind::GridSync
-            | StmtKind::Scope { .. } => false,
-        }
+        self.parts().ends
     }
 
     /// What the statement itself does, not those below it.
     #[must_use]
     pub fn effect(&self) -> Effect {
-        match *self {
-            StmtKind::Store { buffer, .. } => Effect::Write(buffer),
-            StmtKind::Atomic { op, buffer, .. } => Effect::of_atomic(op, buffer),
-            StmtKind::Subgroup { .. } => Effect::Subgroup,
-            StmtKind::Barrier => Effect::Workgroup,
-            StmtKind::GridSync => Effect::Grid,
-            StmtKind::Trap { .. } => Effect::Trap,
-            StmtKind::Let { .. }
-            | StmtKind::Assign { .. }
-            | StmtKind::If { .. }
-            | StmtKind::Loop { .. }
-            | StmtKind::Break
-            | StmtKind::Continue
-            | StmtKind::Return
-            | StmtKind::Scope { .. } => Effect::None,
-        }
+        self.parts().effect
     }
 }
 

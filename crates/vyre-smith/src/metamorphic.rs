@@ -6,7 +6,7 @@
 //! so a list of them can be shortened like any list: what is left names the rewrite that matters.
 
 use crate::dna::Dna;
-use crate::reduce::tree::{declared, rewrite};
+use crate::reduce::tree::rewrite;
 use std::collections::BTreeMap;
 use std::fmt;
 use vyre_foundation::ir::{
@@ -101,19 +101,9 @@ fn one(program: &Program, Rewrite { kind, place }: Rewrite, number: usize) -> Op
 /// The expression written otherwise, if this kind of rewrite is about it.
 fn otherwise(kind: Kind, expr: &Expr, ty: ValueType, program: &Program) -> Option<Expr> {
     let scalar = ty.scalar()?;
-    let binary = || match expr {
-        Expr::Binary { op, left, right } => Some((*op, Expr::clone(left), Expr::clone(right))),
-        Expr::Lit(_)
-        | Expr::Var(_)
-        | Expr::Builtin(_)
-        | Expr::Len(_)
-        | Expr::Load { .. }
-        | Expr::Unary { .. }
-        | Expr::Ternary { .. }
-        | Expr::Cast { .. }
-        | Expr::Bitcast { .. }
-        | Expr::Vector { .. }
-        | Expr::Extract { .. } => None,
+    let binary = || {
+        let Expr::Binary { op, left, right } = expr else { return None };
+        Some((*op, Expr::clone(left), Expr::clone(right)))
     };
     match kind {
         Kind::Commute => {
@@ -169,26 +159,12 @@ fn otherwise_statement(kind: Kind, node: &Node, fresh: &dyn Fn(&str) -> Name) ->
     match kind {
         Kind::Named => {
             let (name, mut named) = (fresh("named"), node.clone());
-            let value: &mut Expr = match &mut named {
-                Node::Store(store) => &mut store.value,
-                Node::Assign { value, .. } | Node::Let { value, .. } => value,
-                Node::Atomic(_)
-                | Node::Subgroup(_)
-                | Node::If { .. }
-                | Node::Loop(_)
-                | Node::Break
-                | Node::Continue
-                | Node::Return
-                | Node::Barrier { .. }
-                | Node::Trap { .. }
-                | Node::Block(_)
-                | Node::Region { .. } => return None,
-            };
+            let value = named.value_mut()?;
             let value = std::mem::replace(value, Expr::var(&name));
             Some(vec![Node::let_bind(&name, value), named])
         }
         // What a scope would hide stays outside.
-        Kind::Scope => declared(node).is_none().then(|| vec![Node::block(vec![node.clone()])]),
+        Kind::Scope => node.declares().is_none().then(|| vec![Node::block(vec![node.clone()])]),
         Kind::NeverBranch => {
             // A count of workgroups or of their invocations would forbid a launch to override the workgroup size.
             let never = Expr::eq(Expr::builtin(Builtin::InvocationCount(Axis::X)), Expr::u32(0));

@@ -181,6 +181,40 @@ impl Expr {
         }
     }
 
+    /// The variable or buffer that this expression names itself.
+    #[must_use]
+    pub fn name(&self) -> Option<&Name> {
+        match self {
+            Expr::Var(name) | Expr::Len(name) | Expr::Load { buffer: name, .. } => Some(name),
+            Expr::Lit(_)
+            | Expr::Builtin(_)
+            | Expr::Unary { .. }
+            | Expr::Binary { .. }
+            | Expr::Ternary { .. }
+            | Expr::Cast { .. }
+            | Expr::Bitcast { .. }
+            | Expr::Vector { .. }
+            | Expr::Extract { .. } => None,
+        }
+    }
+
+    /// The same, to name another.
+    #[must_use]
+    pub fn name_mut(&mut self) -> Option<&mut Name> {
+        match self {
+            Expr::Var(name) | Expr::Len(name) | Expr::Load { buffer: name, .. } => Some(name),
+            Expr::Lit(_)
+            | Expr::Builtin(_)
+            | Expr::Unary { .. }
+            | Expr::Binary { .. }
+            | Expr::Ternary { .. }
+            | Expr::Cast { .. }
+            | Expr::Bitcast { .. }
+            | Expr::Vector { .. }
+            | Expr::Extract { .. } => None,
+        }
+    }
+
     /// The expressions right below this one, in source order.
     pub fn children(&self) -> impl DoubleEndedIterator<Item = &Expr> {
         let (few, many) = self.child_lists();

@@ -44,7 +44,7 @@ pub enum Node {
     Loop(Box<Loop>),
     /// Leaves the innermost loop.
     Break,
-    /// Goes on with the next round of the innermost loop.
+    /// Goes on with the next iteration of the innermost loop.
     Continue,
     /// Retires the invocation.
     Return,
@@ -227,7 +227,84 @@ impl fmt::Debug for Body {
     }
 }
 
+/// What a statement is made of, whatever its kind, as shared or as mutable references.
+struct NodeParts<Expr, Exprs, Body, Name, Result> {
+    /// The variable that it declares in the scope it stands in; see `result` for those of operations.
+    declares: Option<Name>,
+    /// The variable that it declares for its bodies alone.
+    counter: Option<Name>,
+    /// The variable that it changes.
+    assigns: Option<Name>,
+    /// The buffer that it accesses itself; the index is then the first expression.
+    buffer: Option<Name>,
+    /// Where an operation puts its result.
+    result: Option<Result>,
+    /// The expressions in source order, first those that each have a field.
+    exprs: [Option<Expr>; 2],
+    /// Then those in a list.
+    operands: Exprs,
+    /// Whether the last of those with a field is the value that a variable or an element gets.
+    has_value: bool,
+    bodies: [Option<Body>; 2],
+}
+
+/// The parts of a statement. Everything below that asks for some of them, for any statement, is read off this list.
+macro_rules! parts {
+    ($node:expr $(, $mut:tt)?) => {{
+        let none = NodeParts {
+            declares: None,
+            counter: None,
+            assigns: None,
+            buffer: None,
+            result: None,
+            exprs: [None, None],
+            operands: &$($mut)? [][..],
+            has_value: false,
+            bodies: [None, None],
+        };
+        match $node {
+            Node::Let { name, value } => {
+                NodeParts { declares: Some(name), exprs: [None, Some(&$($mut)? **value)], has_value: true, ..none }
+            }
+            Node::Assign { name, value } => {
+                NodeParts { assigns: Some(name), exprs: [None, Some(&$($mut)? **value)], has_value: true, ..none }
+            }
+            Node::Store(store) => {
+                let Store { buffer, index, value } = &$($mut)? **store;
+                NodeParts { buffer: Some(buffer), exprs: [Some(index), Some(value)], has_value: true, ..none }
+            }
+            Node::Atomic(atomic) => {
+                let Atomic { result, op: _, buffer, index, operands } = &$($mut)? **atomic;
+                NodeParts { result: Some(result), buffer: Some(buffer), exprs: [Some(index), None], operands, ..none }
+            }
+            Node::Subgroup(subgroup) => {
+                let Subgroup { result, op: _, operands } = &$($mut)? **subgroup;
+                NodeParts { result: Some(result), operands, ..none }
+            }
+            Node::If { cond, then, otherwise } => {
+                NodeParts { exprs: [Some(&$($mut)? **cond), None], bodies: [Some(then), Some(otherwise)], ..none }
+            }
+            Node::Loop(repeat) => {
+                let Loop { var, from, to, body } = &$($mut)? **repeat;
+                NodeParts { counter: Some(var), exprs: [Some(from), Some(to)], bodies: [Some(body), None], ..none }
+            }
+            Node::Block(body) | Node::Region { generator: _, body } => NodeParts { bodies: [Some(body), None], ..none },
+            Node::Break | Node::Continue | Node::Return | Node::Barrier { ordering: _ } | Node::Trap { tag: _ } => none,
+        }
+    }};
+}
+
 impl Node {
+    #[inline(always)]
+    fn parts(&self) -> NodeParts<&Expr, &[Expr], &Body, &Name, &Option<Name>> {
+        parts!(self)
+    }
+
+    #[inline(always)]
+    fn parts_mut(&mut self) -> NodeParts<&mut Expr, &mut [Expr], &mut Body, &mut Name, &mut Option<Name>> {
+        parts!(self, mut)
+    }
+
     /// The expressions of this statement, in source order; not those of statements below it.
     pub fn exprs(&self) -> impl DoubleEndedIterator<Item = &Expr> {
         let (few, many) = self.expr_lists();
@@ -236,162 +313,94 @@ impl Node {
 
     /// The expressions of this statement: first those that each have a field, then those in a list.
     pub(super) fn expr_lists(&self) -> ([Option<&Expr>; 2], &[Expr]) {
-        match self {
-            Node::Let { value, .. } | Node::Assign { value, .. } => ([Some(value), None], &[]),
-            Node::Store(store) => {
-                let Store { index, value, .. } = &**store;
-                ([Some(index), Some(value)], &[])
-            }
-            Node::Atomic(atomic) => {
-                let Atomic { index, operands, .. } = &**atomic;
-                ([Some(index), None], operands)
-            }
-            Node::Subgroup(subgroup) => ([None, None], &subgroup.operands),
-            Node::If { cond, .. } => ([Some(cond), None], &[]),
-            Node::Loop(repeat) => {
-                let Loop { from, to, .. } = &**repeat;
-                ([Some(from), Some(to)], &[])
-            }
-            Node::Break
-            | Node::Continue
-            | Node::Return
-            | Node::Barrier { .. }
-            | Node::Trap { .. }
-            | Node::Block(_)
-            | Node::Region { .. } => ([None, None], &[]),
-        }
+        let NodeParts { exprs, operands, .. } = self.parts();
+        (exprs, operands)
     }
 
     /// The expressions of this statement, in source order, to change them.
     pub fn exprs_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
-        let (few, many): ([Option<&mut Expr>; 2], &mut [Expr]) = match self {
-            Node::Let { value, .. } | Node::Assign { value, .. } => ([Some(value), None], &mut []),
-            Node::Store(store) => {
-                let Store { index, value, .. } = &mut **store;
-                ([Some(index), Some(value)], &mut [])
-            }
-            Node::Atomic(atomic) => {
-                let Atomic { index, operands, .. } = &mut **atomic;
-                ([Some(index), None], operands)
-            }
-            Node::Subgroup(subgroup) => ([None, None], &mut subgroup.operands),
-            Node::If { cond, .. } => ([Some(cond), None], &mut []),
-            Node::Loop(repeat) => {
-                let Loop { from, to, .. } = &mut **repeat;
-                ([Some(from), Some(to)], &mut [])
-            }
-            Node::Break
-            | Node::Continue
-            | Node::Return
-            | Node::Barrier { .. }
-            | Node::Trap { .. }
-            | Node::Block(_)
-            | Node::Region { .. } => ([None, None], &mut []),
-        };
-        few.into_iter().flatten().chain(many)
+        let NodeParts { exprs, operands, .. } = self.parts_mut();
+        exprs.into_iter().flatten().chain(operands)
     }
 
     /// The bodies below this statement, in source order.
     pub fn bodies(&self) -> impl DoubleEndedIterator<Item = &Body> {
-        let few: [Option<&Body>; 2] = match self {
-            Node::If { then, otherwise, .. } => [Some(then), Some(otherwise)],
-            Node::Loop(repeat) => [Some(&repeat.body), None],
-            Node::Block(body) | Node::Region { body, .. } => [Some(body), None],
-            Node::Let { .. }
-            | Node::Assign { .. }
-            | Node::Store(_)
-            | Node::Atomic(_)
-            | Node::Subgroup(_)
-            | Node::Break
-            | Node::Continue
-            | Node::Return
-            | Node::Barrier { .. }
-            | Node::Trap { .. } => [None, None],
-        };
-        few.into_iter().flatten()
+        self.parts().bodies.into_iter().flatten()
     }
 
     /// The bodies below this statement, in source order, to change them.
     pub fn bodies_mut(&mut self) -> impl Iterator<Item = &mut Body> {
-        let few: [Option<&mut Body>; 2] = match self {
-            Node::If { then, otherwise, .. } => [Some(then), Some(otherwise)],
-            Node::Loop(repeat) => [Some(&mut repeat.body), None],
-            Node::Block(body) | Node::Region { body, .. } => [Some(body), None],
-            Node::Let { .. }
-            | Node::Assign { .. }
-            | Node::Store(_)
-            | Node::Atomic(_)
-            | Node::Subgroup(_)
-            | Node::Break
-            | Node::Continue
-            | Node::Return
-            | Node::Barrier { .. }
-            | Node::Trap { .. } => [None, None],
-        };
-        few.into_iter().flatten()
+        self.parts_mut().bodies.into_iter().flatten()
     }
 
     /// The buffer that this statement accesses itself, beside what its expressions load, and the element.
     #[must_use]
     pub fn access(&self) -> Option<(&Name, &Expr)> {
-        match self {
-            Node::Store(store) => Some((&store.buffer, &store.index)),
-            Node::Atomic(atomic) => Some((&atomic.buffer, &atomic.index)),
-            Node::Let { .. }
-            | Node::Assign { .. }
-            | Node::Subgroup(_)
-            | Node::If { .. }
-            | Node::Loop(_)
-            | Node::Break
-            | Node::Continue
-            | Node::Return
-            | Node::Barrier { .. }
-            | Node::Trap { .. }
-            | Node::Block(_)
-            | Node::Region { .. } => None,
-        }
+        let NodeParts { buffer, exprs: [index, _], .. } = self.parts();
+        buffer.zip(index)
+    }
+
+    /// The value that this statement gives to a variable or an element, to change it.
+    #[must_use]
+    pub fn value_mut(&mut self) -> Option<&mut Expr> {
+        let NodeParts { has_value, exprs: [_, value], .. } = self.parts_mut();
+        value.filter(|_| has_value)
+    }
+
+    /// The variable that this statement declares in the scope it stands in.
+    #[must_use]
+    pub fn declares(&self) -> Option<&Name> {
+        let NodeParts { declares, result, .. } = self.parts();
+        declares.or(result.and_then(Option::as_ref))
+    }
+
+    /// The same, to change it.
+    #[must_use]
+    pub fn declares_mut(&mut self) -> Option<&mut Name> {
+        let NodeParts { declares, result, .. } = self.parts_mut();
+        declares.or(result.and_then(Option::as_mut))
+    }
+
+    /// The variable that this statement declares for its bodies alone.
+    #[must_use]
+    pub fn counter(&self) -> Option<&Name> {
+        self.parts().counter
+    }
+
+    /// The same, to change it.
+    #[must_use]
+    pub fn counter_mut(&mut self) -> Option<&mut Name> {
+        self.parts_mut().counter
+    }
+
+    /// The variable that this statement changes, to name another.
+    #[must_use]
+    pub fn assigns_mut(&mut self) -> Option<&mut Name> {
+        self.parts_mut().assigns
+    }
+
+    /// Every variable and buffer that this statement names itself, beside those in its expressions, to name others.
+    pub fn names_mut(&mut self) -> impl Iterator<Item = &mut Name> {
+        let NodeParts { declares, counter, assigns, buffer, result, .. } = self.parts_mut();
+        [declares, counter, assigns, buffer, result.and_then(Option::as_mut)].into_iter().flatten()
     }
 
     /// Where an atomic or subgroup operation puts its result.
     #[must_use]
     pub fn result(&self) -> Option<&Name> {
-        match self {
-            Node::Atomic(atomic) => atomic.result.as_ref(),
-            Node::Subgroup(subgroup) => subgroup.result.as_ref(),
-            Node::Let { .. }
-            | Node::Assign { .. }
-            | Node::Store(_)
-            | Node::If { .. }
-            | Node::Loop(_)
-            | Node::Break
-            | Node::Continue
-            | Node::Return
-            | Node::Barrier { .. }
-            | Node::Trap { .. }
-            | Node::Block(_)
-            | Node::Region { .. } => None,
-        }
+        self.parts().result.and_then(Option::as_ref)
     }
 
     /// Where an atomic or subgroup operation puts its result, to change it.
     #[must_use]
     pub fn result_mut(&mut self) -> Option<&mut Option<Name>> {
-        match self {
-            Node::Atomic(atomic) => Some(&mut atomic.result),
-            Node::Subgroup(subgroup) => Some(&mut subgroup.result),
-            Node::Let { .. }
-            | Node::Assign { .. }
-            | Node::Store(_)
-            | Node::If { .. }
-            | Node::Loop(_)
-            | Node::Break
-            | Node::Continue
-            | Node::Return
-            | Node::Barrier { .. }
-            | Node::Trap { .. }
-            | Node::Block(_)
-            | Node::Region { .. } => None,
-        }
+        self.parts_mut().result
+    }
+
+    /// The operands of an atomic or subgroup operation, beside buffer and index.
+    #[must_use]
+    pub fn operands(&self) -> &[Expr] {
+        self.parts().operands
     }
 
     /// The same statement over empty bodies.

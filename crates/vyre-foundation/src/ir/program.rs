@@ -223,7 +223,7 @@ impl Program {
             match item {
                 Item::Node(node) => {
                     counts.stmts += 1;
-                    let declares = matches!(node, Node::Let { .. } | Node::Loop(_)) || node.result().is_some();
+                    let declares = node.declares().or(node.counter()).is_some();
                     counts.vars += usize::from(declares);
                     counts.accesses += usize::from(node.access().is_some());
                 }

@@ -2,6 +2,7 @@
 //!
 //! Declarations have their final form already. Statements and expressions mirror the IR; parentheses leave a trace in the spans only.
 
+use super::number;
 use crate::diagnostic::{Poison, Span};
 use crate::ir::{BufferDecl, ConstDecl, FloatMode, Literal, Name, Size};
 use crate::memory_model::MemoryOrdering;
@@ -102,14 +103,15 @@ pub(super) struct Expr {
     pub(super) height: u32,
 }
 
+/// Three words: of the variants only a vector has so many, and what it leaves unused says which variant it is.
 pub(super) enum ExprKind {
     Lit(Literal),
-    /// An integer whose type its context decides.
-    Open(OpenInt),
+    /// An integer whose type its context decides; what it says is at its span.
+    Open,
     Var(Name),
     Builtin(Builtin),
     Len(Name),
-    Load(Name, Box<Expr>),
+    Load(Box<(Name, Expr)>),
     Unary(UnaryOp, Box<Expr>),
     Binary(BinaryOp, Box<[Expr; 2]>),
     Ternary(TernaryOp, Box<[Expr; 3]>),
@@ -118,7 +120,8 @@ pub(super) enum ExprKind {
     Vector(Vec<Expr>),
     Extract(Box<Expr>, u8),
     /// Something with a mistake that was reported, over these operands.
-    Unknown(Vec<Expr>),
+    #[expect(clippy::box_collection, reason = "all expressions are as large as the largest")]
+    Unknown(Box<Vec<Expr>>),
 }
 
 /// An integer without suffix.
@@ -130,6 +133,12 @@ pub(super) struct OpenInt {
 }
 
 impl OpenInt {
+    /// The integer without suffix at this span of a text. Between its sign and its digits there may be space and comments.
+    pub(super) fn at(text: &str) -> OpenInt {
+        let digits = text.rsplit(char::is_whitespace).next().unwrap_or_default().trim_start_matches('-');
+        OpenInt { negative: text.starts_with('-'), magnitude: number::int(digits).flatten() }
+    }
+
     /// The integer as a constant of type `scalar`; `None` if that is no integer type or the number does not fit.
     pub(super) fn of_type(self, scalar: Scalar) -> Option<Literal> {
         let magnitude = i128::from(self.magnitude?);

@@ -7,7 +7,7 @@ use super::ast::{Expr, ExprKind};
 use super::declarations::Value;
 use super::lexer::Kind;
 use super::names::{is_builtin_base, is_reserved};
-use super::parser::{Mark, Parsed, Parser};
+use super::parser::{Mark, Parsed, Parser, push_in_small_steps};
 use super::suggest::nearest;
 use crate::diagnostic::{Diagnostic, Fix, Location, Span};
 use crate::ir::{Literal, Name};
@@ -99,7 +99,7 @@ impl Parser<'_> {
             }
             let span = left.outer.to(right.outer);
             let kind = match chained {
-                true => ExprKind::Unknown(vec![left, right]),
+                true => ExprKind::Unknown(Box::new(vec![left, right])),
                 false => ExprKind::Binary(op, Box::new([left, right])),
             };
             left = self.node(kind, span, operator, depth)?;
@@ -164,7 +164,7 @@ impl Parser<'_> {
                 Some(component) => ExprKind::Extract(Box::new(expr), component),
                 None => {
                     self.no_component()?;
-                    ExprKind::Unknown(vec![expr])
+                    ExprKind::Unknown(Box::new(vec![expr]))
                 }
             };
             let head = self.bump();
@@ -188,6 +188,9 @@ impl Parser<'_> {
     }
 
     fn primary(&mut self, depth: u32) -> Parsed<Expr> {
+        if self.missing_operand == Some(self.at) {
+            return Ok(self.stand_in(self.previous()));
+        }
         let start = self.span();
         if self.is("(") {
             if self.parens == MAX_NESTING {
@@ -210,7 +213,8 @@ impl Parser<'_> {
                     self.variable(name, span, depth)
                 }
                 Kind::Word | Kind::String | Kind::Number | Kind::Punct | Kind::Bad | Kind::End => {
-                    Err(self.unexpected("an expression"))
+                    let diagnostic = self.unexpected_diagnostic("an expression");
+                    self.no_expression(diagnostic)
                 }
             };
         };
@@ -228,8 +232,7 @@ impl Parser<'_> {
             return self.builtin(word);
         }
         if is_reserved(word) {
-            let diagnostic = self.unexpected_diagnostic("an expression");
-            return Err(self.unexpected_keyword(word, diagnostic));
+            return self.keyword_in_expression(word);
         }
         if self.punct_ahead(1) == Some("(") {
             return self.call(word, depth);
@@ -238,17 +241,47 @@ impl Parser<'_> {
         self.variable(name, span, depth)
     }
 
+    /// The mistake that no expression begins here. Behind an operator at the end of a line something unknown stands in.
+    #[cold]
+    #[inline(never)]
+    fn no_expression(&mut self, diagnostic: Diagnostic) -> Parsed<Expr> {
+        if !self.line_ended() || self.operator_at(self.at - 1).is_none() {
+            return Err(self.refuse(diagnostic));
+        }
+        self.no_operand();
+        Ok(self.stand_in(self.previous()))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn keyword_in_expression(&mut self, word: &str) -> Parsed<Expr> {
+        let diagnostic = self.unexpected_diagnostic("an expression");
+        if self.line_ended() { self.no_expression(diagnostic) } else { Err(self.unexpected_keyword(word, diagnostic)) }
+    }
+
+    /// The operator, infix or prefix, that this token is.
+    fn operator_at(&self, token: usize) -> Option<&str> {
+        self.punct_of(&self.tokens[token]).filter(|punct| infix_op(punct).is_some() || prefix_op(punct).is_some())
+    }
+
+    /// The operator that is the last token before the line of the next token, after token `start`.
+    pub(super) fn operator_before_line(&self, start: usize) -> Option<usize> {
+        let first = (start..=self.at).rev().find(|at| self.tokens[*at].newline_before)?;
+        let before = first.checked_sub(1).filter(|before| *before > start)?;
+        self.operator_at(before).map(|_| before)
+    }
+
     /// A literal with its sign, if one is here.
     #[inline(never)]
     fn literal_expr(&mut self, start: Span) -> Option<Expr> {
         let kind = match self.literal()? {
             Value::Known(literal) => ExprKind::Lit(literal),
-            Value::Open(open) => ExprKind::Open(open),
-            Value::Wrong => ExprKind::Unknown(Vec::new()),
+            Value::Open(_) => ExprKind::Open,
+            Value::Wrong => ExprKind::Unknown(Box::default()),
         };
         let span = start.to(self.previous());
         self.nodes += 1;
-        self.open += usize::from(matches!(kind, ExprKind::Open(_)));
+        self.open += usize::from(matches!(kind, ExprKind::Open));
         Some(Expr { kind, span, outer: span, head: span, height: 1 })
     }
 
@@ -261,7 +294,7 @@ impl Parser<'_> {
         self.bump();
         let index = self.expr(depth + 1)?;
         let whole = span.to(self.expect("]")?);
-        self.node(ExprKind::Load(name, Box::new(index)), whole, span, depth)
+        self.node(ExprKind::Load(Box::new((name, index))), whole, span, depth)
     }
 
     #[inline(never)]
@@ -300,7 +333,7 @@ impl Parser<'_> {
         let span = head.to(self.previous());
         let kind = match (<[Expr; 1]>::try_from(arguments), to) {
             (Ok([value]), Some(to)) => ExprKind::Bitcast(to, Box::new(value)),
-            (Ok(arguments), None) => ExprKind::Unknown(arguments.into()),
+            (Ok(arguments), None) => ExprKind::Unknown(Box::new(arguments.into())),
             (Err(arguments), _) => self.wrong_count("bitcast", 1, arguments, head),
         };
         self.node(kind, span, head, depth)
@@ -324,7 +357,7 @@ impl Parser<'_> {
         let arguments = self.arguments(depth + 1)?;
         let span = head.to(self.previous());
         let kind = match function {
-            None => Ok(ExprKind::Unknown(arguments)),
+            None => Ok(ExprKind::Unknown(Box::new(arguments))),
             Some(Function::Vector) => Ok(ExprKind::Vector(arguments)),
             Some(Function::Cast(to)) => {
                 <[Expr; 1]>::try_from(arguments).map(|[value]| ExprKind::Cast(to, Box::new(value))).map_err(|all| (1, all))
@@ -354,7 +387,7 @@ impl Parser<'_> {
                 .expected(plural(expected))
                 .found(plural(found)),
         );
-        ExprKind::Unknown(arguments)
+        ExprKind::Unknown(Box::new(arguments))
     }
 
     /// The `(` of a call.
@@ -374,7 +407,8 @@ impl Parser<'_> {
                 }
                 self.bump();
             }
-            arguments.push(self.expr(depth)?);
+            let argument = self.expr(depth)?;
+            push_in_small_steps(&mut arguments, argument);
         }
         self.close_call()?;
         Ok(arguments)
@@ -402,21 +436,21 @@ impl Parser<'_> {
         let arguments = self.arguments(depth + 1)?;
         // The first argument of an atomic is no expression.
         let below = if family == "subgroup" { arguments } else { Vec::new() };
-        self.node(ExprKind::Unknown(below), start.to(self.previous()), span, depth)
+        self.node(ExprKind::Unknown(Box::new(below)), start.to(self.previous()), span, depth)
     }
 
     /// An expression over others, unless it is too high to stand at `depth`.
     pub(super) fn node(&mut self, kind: ExprKind, span: Span, head: Span, depth: u32) -> Parsed<Expr> {
         let below = match &kind {
-            ExprKind::Lit(_) | ExprKind::Open(_) | ExprKind::Var(_) | ExprKind::Builtin(_) | ExprKind::Len(_) => 0,
-            ExprKind::Load(_, child)
-            | ExprKind::Unary(_, child)
-            | ExprKind::Cast(_, child)
-            | ExprKind::Bitcast(_, child)
-            | ExprKind::Extract(child, _) => child.height,
+            ExprKind::Lit(_) | ExprKind::Open | ExprKind::Var(_) | ExprKind::Builtin(_) | ExprKind::Len(_) => 0,
+            ExprKind::Load(parts) => parts.1.height,
+            ExprKind::Unary(_, child) | ExprKind::Cast(_, child) | ExprKind::Bitcast(_, child) | ExprKind::Extract(child, _) => {
+                child.height
+            }
             ExprKind::Binary(_, children) => tallest(&children[..]),
             ExprKind::Ternary(_, children) => tallest(&children[..]),
-            ExprKind::Vector(children) | ExprKind::Unknown(children) => tallest(children),
+            ExprKind::Vector(children) => tallest(children),
+            ExprKind::Unknown(children) => tallest(children),
         };
         if depth + below > MAX_NESTING {
             return Err(self.too_deep(head));

@@ -6,6 +6,7 @@ use super::declarations::{does_not_fit, with_conversion, with_suffix};
 use super::infer::{self, Context};
 use crate::diagnostic::{Location, Mistakes, Poison, Span, Spans};
 use crate::ir::{Atomic, Body, Child, Expr, Literal, Loop, Node, NodeId, Parts, Size, Subgroup};
+use vyre_spec::Scalar;
 use vyre_spec::limits::SUBGROUP_SIZES;
 
 /// The IR of a text.
@@ -55,44 +56,32 @@ pub(super) fn lower(program: ast::Program, text: &str) -> Lowered {
         }
         None => lowering.body(program.body),
     };
-    let mut mistakes = Mistakes::default();
-    if !lowering.open.is_empty() {
-        mistakes = lowering.decide(&mut parts, text);
-    }
+    let mistakes = if lowering.open.is_empty() { Mistakes::default() } else { lowering.decide(&mut parts, text) };
     Lowered { parts, spans: lowering.spans, poison: lowering.poison, mistakes }
 }
 
 struct Lowering {
     spans: Spans,
-    /// The places of integers without a type, in order.
-    open: Vec<(u32, OpenInt)>,
+    /// The places of integers without a type, in order. They are many, so what each says is read again where it stands.
+    open: Vec<u32>,
     poison: Poison,
 }
 
 impl Lowering {
-    /// Puts the literals that the contexts fix in the places of open integers, which are in the order of the walk.
+    /// Puts the literals that the contexts fix in the places of open integers.
     fn decide(&mut self, parts: &mut Parts, text: &str) -> Mistakes {
-        let open = &self.open;
-        let is_open = |place, _| open.binary_search_by_key(&place, |(place, _)| *place).is_ok();
+        let is_open = |place, _| self.open.binary_search(&place).is_ok();
         let contexts = infer::contexts(parts, is_open, &self.poison);
-        let mut mistakes = Mistakes::default();
-        let mut literals = Vec::with_capacity(open.len());
-        for ((place, value), context) in open.iter().zip(contexts) {
-            match context.literal(*value) {
-                Ok(literal) => literals.push((*place, literal)),
-                Err(scalar) => {
-                    let (span, _) = self.spans.tree[*place as usize];
-                    let digits = &text[span.start as usize..span.end as usize];
-                    let mistake = does_not_fit(digits, scalar, span);
-                    let advised = if context == Context::Free { with_suffix } else { with_conversion };
-                    mistakes.push(advised(mistake, *value, scalar, digits, span));
-                    self.poison.add(Location::Tree(NodeId(*place)));
-                }
-            }
-        }
-        let mut patch = Patch { literals: literals.into_iter().peekable(), place: 0 };
+        let mut patch = Patch {
+            open: self.open.iter().copied().zip(contexts).peekable(),
+            place: 0,
+            text,
+            spans: &self.spans,
+            poison: &mut self.poison,
+            mistakes: Mistakes::default(),
+        };
         patch.body(&mut parts.body);
-        mistakes
+        patch.mistakes
     }
 
     /// Notes where the next statement or expression of the walk stands.
@@ -173,14 +162,17 @@ impl Lowering {
         let place = self.place(expr.span, expr.head);
         match expr.kind {
             ExprKind::Lit(literal) => Expr::Lit(literal),
-            ExprKind::Open(value) => {
-                self.open.push((place, value));
+            ExprKind::Open => {
+                self.open.push(place);
                 Expr::Lit(Literal::U32(0))
             }
             ExprKind::Var(name) => Expr::Var(name),
             ExprKind::Builtin(builtin) => Expr::Builtin(builtin),
             ExprKind::Len(buffer) => Expr::Len(buffer),
-            ExprKind::Load(buffer, index) => Expr::Load { buffer, index: self.child(*index) },
+            ExprKind::Load(parts) => {
+                let (buffer, index) = *parts;
+                Expr::Load { buffer, index: self.child(index) }
+            }
             ExprKind::Unary(op, operand) => Expr::Unary { op, operand: self.child(*operand) },
             ExprKind::Binary(op, operands) => {
                 let [left, right] = operands.map(|operand| self.child(operand));
@@ -201,13 +193,17 @@ impl Lowering {
     }
 }
 
-/// Replaces literals by their places.
-struct Patch<I: Iterator<Item = (u32, Literal)>> {
-    literals: std::iter::Peekable<I>,
+/// Gives open integers their types, each in its place of the walk.
+struct Patch<'a, I: Iterator<Item = (u32, Context)>> {
+    open: std::iter::Peekable<I>,
     place: u32,
+    text: &'a str,
+    spans: &'a Spans,
+    poison: &'a mut Poison,
+    mistakes: Mistakes,
 }
 
-impl<I: Iterator<Item = (u32, Literal)>> Patch<I> {
+impl<I: Iterator<Item = (u32, Context)>> Patch<'_, I> {
     fn body(&mut self, body: &mut Body) {
         for node in body.iter_mut() {
             self.place += 1;
@@ -221,12 +217,25 @@ impl<I: Iterator<Item = (u32, Literal)>> Patch<I> {
     }
 
     fn expr(&mut self, expr: &mut Expr) {
-        if let Some((_, literal)) = self.literals.next_if(|(place, _)| *place == self.place) {
-            *expr = Expr::Lit(literal);
+        if let Some((place, context)) = self.open.next_if(|(place, _)| *place == self.place) {
+            let (span, _) = self.spans.tree[place as usize];
+            let digits = &self.text[span.start as usize..span.end as usize];
+            match context.literal(OpenInt::at(digits)) {
+                Ok(literal) => *expr = Expr::Lit(literal),
+                Err(scalar) => self.does_not_fit(digits, context, scalar, span),
+            }
         }
         self.place += 1;
         for child in expr.children_mut() {
             self.expr(child);
         }
+    }
+
+    #[cold]
+    fn does_not_fit(&mut self, digits: &str, context: Context, scalar: Scalar, span: Span) {
+        let mistake = does_not_fit(digits, scalar, span);
+        let advised = if context == Context::Free { with_suffix } else { with_conversion };
+        self.mistakes.push(advised(mistake, OpenInt::at(digits), scalar, digits, span));
+        self.poison.add(Location::Tree(NodeId(self.place)));
     }
 }

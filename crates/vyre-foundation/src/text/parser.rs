@@ -104,7 +104,7 @@ pub(super) struct Parser<'a> {
     /// Those that were found before it began.
     pub(super) lexer_mistakes: Mistakes,
     /// The token of the last mistake: a second one at the same place would say the same.
-    last_mistake: Option<usize>,
+    pub(super) last_mistake: Option<usize>,
     /// Whether nothing was left out of the tree.
     complete: bool,
     /// Whether every brace has its other one.
@@ -122,6 +122,8 @@ pub(super) struct Parser<'a> {
     pub(super) broken_workgroup: bool,
     /// Whether the first half of a `>>` that closes two types was used.
     pub(super) half_used: bool,
+    /// The token before which an operand is missing, which was reported: the operator ends its line, and the next line is a statement.
+    pub(super) missing_operand: Option<usize>,
     /// How many plain parentheses are open, which leave nothing in the tree that would bound them.
     pub(super) parens: u32,
     /// How many statements and expressions were made, those included that were dropped again.
@@ -159,6 +161,7 @@ impl<'a> Parser<'a> {
             header: Header::default(),
             broken_workgroup: false,
             half_used: false,
+            missing_operand: None,
             parens: 0,
             lines: Vec::new(),
             line_start: 0,
@@ -309,6 +312,16 @@ impl<'a> Parser<'a> {
     pub(super) fn unexpected(&mut self, expected: impl Into<String>) -> Skip {
         let diagnostic = self.unexpected_diagnostic(expected);
         self.refuse(diagnostic)
+    }
+
+    /// The mistake that the operator before the next token ends its line and has no operand there. It is told at the operator.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn no_operand(&mut self) {
+        let operator = self.previous();
+        let expected = format!("an operand after `{}`", self.slice(operator));
+        let found = if self.at_end() { "the end of the text" } else { "the end of the line" };
+        self.refuse(not_expected(expected, found.into()).at(Location::Text(operator)));
     }
 
     /// The mistake that the next token is none of these words.
@@ -493,7 +506,7 @@ impl<'a> Parser<'a> {
     /// An expression that stands for one with a mistake in it.
     pub(super) fn stand_in(&mut self, span: Span) -> Expr {
         self.nodes += 1;
-        Expr { kind: ExprKind::Unknown(Vec::new()), span, outer: span, head: span, height: 1 }
+        Expr { kind: ExprKind::Unknown(Box::default()), span, outer: span, head: span, height: 1 }
     }
 
     // Lines and recovery.
@@ -597,8 +610,13 @@ impl<'a> Parser<'a> {
             brackets += bracket(self.punct());
             self.at += 1;
         }
-        self.hide_names(start..self.at);
-        self.resume(self.at);
+        self.leave_out(start..self.at);
+    }
+
+    /// Goes on behind these tokens, which are left out of the tree.
+    pub(super) fn leave_out(&mut self, tokens: std::ops::Range<usize>) {
+        self.hide_names(tokens.clone());
+        self.resume(tokens.end);
         self.last_mistake = None;
         self.line_start = self.at;
     }
@@ -700,6 +718,14 @@ impl<'a> Parser<'a> {
         }
         Ok(Program { name, name_span, span, header: std::mem::take(&mut self.header), body, nodes: self.nodes, open: self.open })
     }
+}
+
+/// Adds to a list that may become long. Twice as much room would be much, and the copy counts, too.
+pub(super) fn push_in_small_steps<T>(list: &mut Vec<T>, item: T) {
+    if list.len() == list.capacity() {
+        list.reserve_exact(list.len() / 8 + 1);
+    }
+    list.push(item);
 }
 
 fn not_expected(expected: String, found: String) -> Diagnostic {

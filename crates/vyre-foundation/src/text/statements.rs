@@ -4,7 +4,7 @@ use super::ast::{Atomic, Expr, ExprKind, Loop, Stmt, StmtKind, Subgroup};
 use super::code;
 use super::lexer::Kind;
 use super::names::{Keyword, Role};
-use super::parser::{Mark, Named, Parsed, Parser, Skip};
+use super::parser::{Mark, Named, Parsed, Parser, Skip, push_in_small_steps};
 use super::suggest::nearest;
 use crate::diagnostic::{Diagnostic, Fix, Location, Span};
 use crate::memory_model::MemoryOrdering;
@@ -86,14 +86,24 @@ impl Parser<'_> {
             self.skip_body();
             return false;
         }
-        match self.statement(depth) {
+        let (mistakes, nodes, open) = (self.mistakes.count(), self.nodes, self.open);
+        let mut statement = self.statement(depth);
+        // Two lines that were read as one statement, because the first ends with an operator.
+        if self.is("=")
+            && let Some(operator) = self.operator_before_line(start)
+        {
+            self.mistakes.truncate(mistakes);
+            (self.nodes, self.open) = (nodes, open);
+            statement = self.statement_without_operand(start, operator, depth);
+            if statement.is_err() {
+                self.leave_out(start..operator + 1);
+                return true;
+            }
+        }
+        match statement {
             Ok(stmt) => {
                 let has_body = self.previous_is("}");
-                if body.len() == body.capacity() {
-                    // In small steps: the copy counts, too.
-                    body.reserve_exact(body.len() / 8 + 1);
-                }
-                body.push(stmt);
+                push_in_small_steps(body, stmt);
                 self.nodes += 1;
                 if self.end_of_statement().is_err() {
                     // What follows may belong to it, so that it is not what was meant.
@@ -106,6 +116,20 @@ impl Parser<'_> {
             Err(_) => self.recover(start),
         }
         true
+    }
+
+    /// Reads the statement that began at token `start` again, up to an operator that ends its line.
+    #[cold]
+    #[inline(never)]
+    fn statement_without_operand(&mut self, start: usize, operator: usize, depth: u32) -> Parsed<Stmt> {
+        self.resume(operator + 1);
+        self.last_mistake = None;
+        self.no_operand();
+        self.at = start;
+        self.missing_operand = Some(operator + 1);
+        let statement = self.statement(depth);
+        self.missing_operand = None;
+        statement
     }
 
     /// Goes to the `{` on this line, if there is one, after a mistake before it.
@@ -469,7 +493,8 @@ impl Parser<'_> {
             buffer = Some(self.name("the name of a buffer")?);
             while self.is(",") {
                 self.bump();
-                values.push(self.expr(depth)?);
+                let value = self.expr(depth)?;
+                push_in_small_steps(&mut values, value);
             }
         }
         self.close_call()?;
@@ -484,7 +509,7 @@ impl Parser<'_> {
         head: Span,
         depth: u32,
     ) -> Parsed<(StmtKind, Span)> {
-        let value = self.node(ExprKind::Unknown(operands), head.to(self.previous()), head, depth + 1)?;
+        let value = self.node(ExprKind::Unknown(Box::new(operands)), head.to(self.previous()), head, depth + 1)?;
         Ok(match result {
             Some((name, span)) => (StmtKind::Let(Box::new((name, value))), span),
             // Of the statements that declare nothing this one takes any value.

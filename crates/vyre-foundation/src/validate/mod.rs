@@ -34,7 +34,7 @@
 //! 20. A barrier orders something (E0504).
 //! 21. A grid barrier stands at the top level, inside blocks and regions only (E0503).
 //! 22. Barriers (E0501) and subgroup ops (E0502) are reached uniformly.
-//! 23. A loop that synchronises is left, and its rounds are cut short, uniformly (E0506).
+//! 23. A loop that synchronises is left, and its iterations are cut short, uniformly (E0506).
 //! 24. The lane of a broadcast is uniform (E0508).
 
 mod resolve;

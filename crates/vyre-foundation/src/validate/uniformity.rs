@@ -8,7 +8,7 @@
 //! - An arm or a loop body diverges with its condition or bounds, and with the region around it.
 //! - A loop's counter diverges with the bounds only: inside a divergent loop everything assigned diverges anyway.
 //! - A loop body diverges with every region that holds a `break` or `continue` of that loop: after a divergent one, the invocations
-//!   that are still in the round are some, not all.
+//!   that are still in the iteration are some, not all.
 //! - `return` and `trap` change nothing: barriers wait only for invocations that are not retired.
 //!
 //! Each divergent node remembers what made it so; that is the story an error tells.
@@ -256,11 +256,11 @@ impl<'a> Graph<'a> {
             if let Some(meeting) = meeting.filter(|_| self.leaves_divergently(leaving)) {
                 let diagnostic = Diagnostic::new(
                     ErrorCode::E0506,
-                    "this leaves the round for some invocations only, and the loop synchronises all of them",
+                    "this leaves the iteration for some invocations only, and the loop synchronises all of them",
                 )
                 .at(Location::Tree(leaving.place))
                 .related(Location::Tree(meeting), "all of them must meet here")
-                .help("make the condition uniform, or keep the decision in a variable and let every invocation finish the round");
+                .help("make the condition uniform, or keep the decision in a variable and let every invocation finish the iteration");
                 mistakes.push(self.tell(diagnostic, leaving.region));
             }
         }

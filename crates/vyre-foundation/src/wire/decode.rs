@@ -5,7 +5,7 @@
 //!
 //! A length is believed only as far as bytes are left to back it: every item takes at least one, those that are still to come in the
 //! lists around included. So lists are reserved as long as they say, and all of them together are reserved for no more items than
-//! the file has bytes.
+//! the file has bytes. A long list is reserved as a whole only when its first items have been read: a length that lies costs little.
 
 use crate::ir::{
     Access, Atomic, AtomicOp, BinaryOp, Body, BufferDecl, Builtin, ConstDecl, DataType, Element, Expr, FloatMode, Literal, Loop,
@@ -17,6 +17,9 @@ use crate::wire::tags::{ExprTag, NodeTag};
 use crate::wire::{Section, WireError};
 use vyre_spec::limits::MAX_NESTING;
 use vyre_spec::{ErrorCode, TypeFamily, TypeId};
+
+/// For so many items a list is reserved by its length alone. Those are copied if there are more, so they are few.
+const UNPROVEN: usize = 64;
 
 /// The error is boxed so that the way of the programs that are fine, which is through many small results, stays light.
 type Result<T> = std::result::Result<T, Box<WireError>>;
@@ -205,10 +208,13 @@ impl<'a> Decoder<'a> {
         if count > left {
             return Err(self.error(ErrorCode::E0603, format!("{count} items follow and {left} bytes are left for them")));
         }
-        let mut items = Vec::with_capacity(count);
+        let mut items = Vec::with_capacity(count.min(UNPROVEN));
         self.owed += count;
         for _ in 0..count {
             self.owed -= 1;
+            if items.len() == items.capacity() {
+                items.reserve_exact(count - items.len());
+            }
             items.push(item(self)?);
         }
         Ok(items)

@@ -3,7 +3,6 @@
 //! The names to read follow from what a thing is and from its position alone, so that two reductions that end in the same program spell
 //! it the same: inputs are `a`, `b`, …, outputs `out`, counters `i`, `j`, …, other variables `x`, `y`, …
 
-use super::tree::declared;
 use super::view::Draft;
 use std::collections::{HashMap, HashSet};
 use vyre_foundation::interface::Interface;
@@ -85,8 +84,8 @@ fn variable_names(parts: &Parts) -> impl Iterator<Item = (Name, Name)> {
     let (mut counters, mut others) = (Vec::new(), Vec::new());
     for (item, _) in Walk::body(&parts.body) {
         let (list, name) = match item {
-            Item::Node(Node::Loop(repeat)) => (&mut counters, Some(&repeat.var)),
-            Item::Node(node) => (&mut others, declared(node)),
+            Item::Node(node) if node.counter().is_some() => (&mut counters, node.counter()),
+            Item::Node(node) => (&mut others, node.declares()),
             Item::Expr(_) => continue,
         };
         if let Some(name) = name
@@ -128,21 +127,12 @@ impl Unique {
         let outside = self.visible.len();
         for node in body.iter_mut() {
             node.exprs_mut().for_each(|expr| self.expr(expr));
-            match node {
-                Node::Assign { name, .. } => self.refer(name),
-                Node::Let { name, .. } => self.declare(name),
-                Node::Atomic(_) | Node::Subgroup(_) => {
-                    node.result_mut().into_iter().flatten().for_each(|name| self.declare(name))
-                }
-                Node::Loop(repeat) => {
-                    let outside = self.visible.len();
-                    self.declare(&mut repeat.var);
-                    self.body(&mut repeat.body);
-                    self.visible.truncate(outside);
-                }
-                Node::If { .. } | Node::Block(_) | Node::Region { .. } => node.bodies_mut().for_each(|body| self.body(body)),
-                Node::Store(_) | Node::Break | Node::Continue | Node::Return | Node::Barrier { .. } | Node::Trap { .. } => {}
-            }
+            node.assigns_mut().into_iter().for_each(|name| self.refer(name));
+            node.declares_mut().into_iter().for_each(|name| self.declare(name));
+            let inside = self.visible.len();
+            node.counter_mut().into_iter().for_each(|name| self.declare(name));
+            node.bodies_mut().for_each(|body| self.body(body));
+            self.visible.truncate(inside);
         }
         self.visible.truncate(outside);
     }
@@ -203,40 +193,12 @@ fn rename(draft: &mut Draft, names: &HashMap<Name, Name>) {
 pub(super) fn rename_body(body: &mut Body, new: &dyn Fn(&Name) -> Name) {
     for node in body.iter_mut() {
         node.exprs_mut().for_each(|expr| rename_expr(expr, new));
-        match node {
-            Node::Let { name, .. } | Node::Assign { name, .. } => *name = new(name),
-            Node::Store(store) => store.buffer = new(&store.buffer),
-            Node::Atomic(atomic) => {
-                atomic.buffer = new(&atomic.buffer);
-                atomic.result.iter_mut().for_each(|name| *name = new(name));
-            }
-            Node::Subgroup(subgroup) => subgroup.result.iter_mut().for_each(|name| *name = new(name)),
-            Node::Loop(repeat) => repeat.var = new(&repeat.var),
-            Node::If { .. }
-            | Node::Break
-            | Node::Continue
-            | Node::Return
-            | Node::Barrier { .. }
-            | Node::Trap { .. }
-            | Node::Block(_)
-            | Node::Region { .. } => {}
-        }
+        node.names_mut().for_each(|name| *name = new(name));
         node.bodies_mut().for_each(|body| rename_body(body, new));
     }
 }
 
 fn rename_expr(expr: &mut Expr, new: &dyn Fn(&Name) -> Name) {
-    match expr {
-        Expr::Var(name) | Expr::Len(name) | Expr::Load { buffer: name, .. } => *name = new(name),
-        Expr::Lit(_)
-        | Expr::Builtin(_)
-        | Expr::Unary { .. }
-        | Expr::Binary { .. }
-        | Expr::Ternary { .. }
-        | Expr::Cast { .. }
-        | Expr::Bitcast { .. }
-        | Expr::Vector { .. }
-        | Expr::Extract { .. } => {}
-    }
+    expr.name_mut().into_iter().for_each(|name| *name = new(name));
     expr.children_mut().for_each(|child| rename_expr(child, new));
 }

@@ -3,7 +3,7 @@
 
 use super::literal::{one, simpler, zero};
 use super::rename::{Which, clean, rename_body};
-use super::tree::{declared, expr_size, node_size, repair, rewrite, rewrite_exprs, rewrite_nodes, substitute};
+use super::tree::{expr_size, node_size, repair, rewrite, rewrite_exprs, rewrite_nodes, substitute};
 use super::view::{Draft, View};
 use super::{elements, observe};
 use std::collections::HashMap;
@@ -209,26 +209,6 @@ fn only_write(node: &Node) -> Option<&Node> {
     otherwise.is_empty().then_some(write)
 }
 
-/// What such a write writes.
-fn written(node: &mut Node) -> Option<&mut Expr> {
-    match node {
-        Node::Store(store) => Some(&mut store.value),
-        Node::Assign { value, .. } => Some(value),
-        Node::Let { .. }
-        | Node::Atomic(_)
-        | Node::Subgroup(_)
-        | Node::If { .. }
-        | Node::Loop(_)
-        | Node::Break
-        | Node::Continue
-        | Node::Return
-        | Node::Barrier { .. }
-        | Node::Trap { .. }
-        | Node::Block(_)
-        | Node::Region { .. } => None,
-    }
-}
-
 /// Statements that simpler ones can stand in for.
 pub(super) fn statement_kinds(view: &View) -> Vec<Step> {
     let mut steps = Vec::new();
@@ -275,12 +255,8 @@ pub(super) fn expressions(view: &View) -> Vec<Step> {
     for (n, (item, _)) in view.case.program.walk().enumerate() {
         let place = NodeId(n as u32);
         let expr = match item {
-            Item::Node(Node::Loop(repeat)) => {
-                variables.push((place, &repeat.var));
-                continue;
-            }
             Item::Node(node) => {
-                variables.extend(declared(node).map(|name| (place, name)));
+                variables.extend(node.declares().or(node.counter()).map(|name| (place, name)));
                 continue;
             }
             Item::Expr(expr) => expr,
@@ -545,7 +521,7 @@ pub(super) fn apply(view: &View, step: &Step) -> Option<Draft> {
             let node = node_at(view, *place)?;
             let Node::If { cond, .. } = node else { return None };
             let mut write = only_write(node)?.clone();
-            let value = written(&mut write)?;
+            let value = write.value_mut()?;
             // The value stands last in its statement, which is the last of the arm.
             let old = NodeId(place.0 + node_size(node) - expr_size(value));
             let ty = view.types.get(old.0 as usize).copied().flatten()?;
@@ -577,7 +553,7 @@ pub(super) fn apply(view: &View, step: &Step) -> Option<Draft> {
                 if here == *place {
                     return Some(vec![Node::let_bind(name, Expr::clone(value))]);
                 }
-                (declared(node) == Some(name)).then(Vec::new)
+                (node.declares() == Some(name)).then(Vec::new)
             });
         }
         Step::Forward(place) => {
@@ -600,23 +576,7 @@ pub(super) fn apply(view: &View, step: &Step) -> Option<Draft> {
             node.result_mut().is_some_and(|result| result.take().is_some())
         })?,
         Step::Operand(place, which) => change_node(&mut draft.parts.body, *place, &mut |node| {
-            let operands = match node {
-                Node::Atomic(atomic) => &atomic.operands,
-                Node::Subgroup(subgroup) => &subgroup.operands,
-                Node::Let { .. }
-                | Node::Assign { .. }
-                | Node::Store(_)
-                | Node::If { .. }
-                | Node::Loop(_)
-                | Node::Break
-                | Node::Continue
-                | Node::Return
-                | Node::Barrier { .. }
-                | Node::Trap { .. }
-                | Node::Block(_)
-                | Node::Region { .. } => return false,
-            };
-            let Some(value) = operands.get(*which).cloned() else { return false };
+            let Some(value) = node.operands().get(*which).cloned() else { return false };
             let Some(name) = node.result_mut().and_then(Option::take) else { return false };
             *node = Node::let_bind(name, value);
             true
@@ -822,8 +782,7 @@ fn change_node(body: &mut Body, place: NodeId, change: &mut dyn FnMut(&mut Node)
 fn writes(body: &Body, name: &Name) -> usize {
     let is = |node: &Node| {
         matches!(node, Node::Assign { name: other, .. } if other == name)
-            || matches!(node, Node::Loop(repeat) if repeat.var == *name)
-            || declared(node) == Some(name)
+            || [node.declares(), node.counter()].contains(&Some(name))
     };
     Walk::body(body).filter(|(item, _)| matches!(item, Item::Node(node) if is(node))).count()
 }
@@ -859,22 +818,12 @@ fn of_component(body: &mut Body, name: &Name, component: u8) {
             && store.buffer == *name
         {
             let value = &mut store.value;
-            *value = match value {
-                Expr::Vector { components } if usize::from(component) < components.len() => {
-                    components.swap_remove(component.into()).into_inner()
-                }
-                Expr::Lit(_)
-                | Expr::Var(_)
-                | Expr::Builtin(_)
-                | Expr::Len(_)
-                | Expr::Load { .. }
-                | Expr::Unary { .. }
-                | Expr::Binary { .. }
-                | Expr::Ternary { .. }
-                | Expr::Cast { .. }
-                | Expr::Bitcast { .. }
-                | Expr::Vector { .. }
-                | Expr::Extract { .. } => Expr::extract(value.clone(), component),
+            *value = if let Expr::Vector { components } = value
+                && usize::from(component) < components.len()
+            {
+                components.swap_remove(component.into()).into_inner()
+            } else {
+                Expr::extract(value.clone(), component)
             };
         }
         node.exprs_mut().for_each(|expr| loads(expr, name));

@@ -77,56 +77,7 @@ impl Rewriter<'_> {
 
 /// Replaces every use of a variable.
 pub(super) fn substitute(body: &mut Body, name: &Name, value: &Expr) {
-    rewrite_exprs(body, &mut |_, expr| match expr {
-        Expr::Var(used) if used == name => Some(value.clone()),
-        Expr::Var(_)
-        | Expr::Lit(_)
-        | Expr::Builtin(_)
-        | Expr::Len(_)
-        | Expr::Load { .. }
-        | Expr::Unary { .. }
-        | Expr::Binary { .. }
-        | Expr::Ternary { .. }
-        | Expr::Cast { .. }
-        | Expr::Bitcast { .. }
-        | Expr::Vector { .. }
-        | Expr::Extract { .. } => None,
-    });
-}
-
-/// The variable that a statement declares in the scope it stands in; a loop's counter lives in its body alone.
-pub(crate) fn declared(node: &Node) -> Option<&Name> {
-    match node {
-        Node::Let { name, .. } => Some(name),
-        Node::Atomic(_) | Node::Subgroup(_) => node.result(),
-        Node::Assign { .. }
-        | Node::Store(_)
-        | Node::If { .. }
-        | Node::Loop(_)
-        | Node::Break
-        | Node::Continue
-        | Node::Return
-        | Node::Barrier { .. }
-        | Node::Trap { .. }
-        | Node::Block(_)
-        | Node::Region { .. } => None,
-    }
-}
-
-/// The name that a leaf of an expression or a load refers to.
-pub(super) fn mentioned(expr: &Expr) -> Option<&Name> {
-    match expr {
-        Expr::Var(name) | Expr::Len(name) | Expr::Load { buffer: name, .. } => Some(name),
-        Expr::Lit(_)
-        | Expr::Builtin(_)
-        | Expr::Unary { .. }
-        | Expr::Binary { .. }
-        | Expr::Ternary { .. }
-        | Expr::Cast { .. }
-        | Expr::Bitcast { .. }
-        | Expr::Vector { .. }
-        | Expr::Extract { .. } => None,
-    }
+    rewrite_exprs(body, &mut |_, expr| matches!(expr, Expr::Var(used) if used == name).then(|| value.clone()));
 }
 
 /// Mends what is left of a program after something was taken out: uses of a variable or buffer that is gone become zero, writes to it
@@ -158,59 +109,39 @@ impl Repair<'_> {
             for expr in node.exprs_mut() {
                 self.expr(expr);
             }
-            match &mut node {
-                Node::Assign { name, .. } if !self.visible.contains(name) => continue,
-                Node::Break | Node::Continue if self.loops == 0 => continue,
-                Node::Store(store) if !self.declared.contains(&store.buffer) => continue,
-                Node::Atomic(atomic) if !self.declared.contains(&atomic.buffer) => {
-                    let ty = self.buffers.get(&atomic.buffer);
-                    let Some((name, ty)) = atomic.result.take().zip(ty) else { continue };
-                    node = Node::let_bind(name, zero(*ty));
-                }
-                Node::Loop(repeat) => {
-                    self.loops += 1;
-                    self.visible.push(repeat.var.clone());
-                    self.body(&mut repeat.body);
-                    self.visible.pop();
-                    self.loops -= 1;
-                }
-                Node::Let { .. }
-                | Node::Assign { .. }
-                | Node::Store(_)
-                | Node::Atomic(_)
-                | Node::Subgroup(_)
-                | Node::If { .. }
-                | Node::Break
-                | Node::Continue
-                | Node::Return
-                | Node::Barrier { .. }
-                | Node::Trap { .. }
-                | Node::Block(_)
-                | Node::Region { .. } => node.bodies_mut().for_each(|body| self.body(body)),
+            if matches!(&node, Node::Assign { name, .. } if !self.visible.contains(name))
+                || matches!(&node, Node::Break | Node::Continue if self.loops == 0)
+            {
+                continue;
             }
-            self.visible.extend(declared(&node).cloned());
+            if let Some((buffer, _)) = node.access()
+                && !self.declared.contains(buffer)
+            {
+                let Some((name, ty)) = node.result().zip(self.buffers.get(buffer)) else { continue };
+                node = Node::let_bind(name, zero(*ty));
+            }
+            let (inside, counter) = (self.visible.len(), node.counter().cloned());
+            let loops = u32::from(counter.is_some());
+            self.visible.extend(counter);
+            self.loops += loops;
+            node.bodies_mut().for_each(|body| self.body(body));
+            self.loops -= loops;
+            self.visible.truncate(inside);
+            self.visible.extend(node.declares().cloned());
             body.push(node);
         }
         self.visible.truncate(outside);
     }
 
     fn expr(&mut self, expr: &mut Expr) {
-        let gone = match expr {
-            Expr::Var(name) if !self.visible.contains(name) => self.vars.get(name).copied().flatten(),
-            Expr::Load { buffer, .. } if !self.declared.contains(buffer) => self.buffers.get(buffer).copied(),
-            Expr::Len(buffer) if !self.declared.contains(buffer) => Some(vyre_foundation::ir::Scalar::U32.into()),
-            Expr::Var(_)
-            | Expr::Lit(_)
-            | Expr::Builtin(_)
-            | Expr::Len(_)
-            | Expr::Load { .. }
-            | Expr::Unary { .. }
-            | Expr::Binary { .. }
-            | Expr::Ternary { .. }
-            | Expr::Cast { .. }
-            | Expr::Bitcast { .. }
-            | Expr::Vector { .. }
-            | Expr::Extract { .. } => None,
+        let gone = match expr.name() {
+            Some(name) if matches!(expr, Expr::Var(_)) => {
+                self.vars.get(name).copied().flatten().filter(|_| !self.visible.contains(name))
+            }
+            Some(buffer) if self.declared.contains(buffer) => None,
+            Some(_) if matches!(expr, Expr::Len(_)) => Some(vyre_foundation::ir::Scalar::U32.into()),
+            Some(buffer) => self.buffers.get(buffer).copied(),
+            None => None,
         };
         match gone {
             Some(ty) => *expr = zero(ty),

@@ -1,7 +1,7 @@
 //! Everything that is declared and never mentioned, taken out at once.
 
 use super::step::remove_buffers;
-use super::tree::{declared, mentioned, repair, rewrite_nodes};
+use super::tree::{repair, rewrite_nodes};
 use super::view::{Draft, View};
 use std::collections::HashSet;
 use vyre_foundation::ir::{Element, Item, Name, Parts, Size, Walk};
@@ -32,7 +32,7 @@ fn remove_variables(parts: &mut Parts) -> bool {
     let used = read(parts);
     let mut changed = false;
     rewrite_nodes(&mut parts.body, &mut |_, node| {
-        let name = declared(node)?;
+        let name = node.declares()?;
         if used.contains(name) {
             return None;
         }
@@ -52,7 +52,7 @@ fn remove_variables(parts: &mut Parts) -> bool {
 /// Names that expressions mention.
 fn read(parts: &Parts) -> HashSet<Name> {
     let names = Walk::body(&parts.body).filter_map(|(item, _)| match item {
-        Item::Expr(expr) => mentioned(expr).cloned(),
+        Item::Expr(expr) => expr.name().cloned(),
         Item::Node(_) => None,
     });
     names.collect()
