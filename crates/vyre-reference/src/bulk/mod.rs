@@ -85,7 +85,8 @@ impl Bulk {
     /// Makes a program ready; constants it still has take their defaults.
     pub fn new(program: &Program) -> Result<Bulk, Report> {
         let program = specialize(program, [])?;
-        let kernel = program.validated().map_err(Clone::clone)?.kernel();
+        let validated = program.validated().map_err(Clone::clone)?;
+        let kernel = validated.kernel();
         let interface = program.interface();
         let mut group_bytes = 0;
         let homes = (0..kernel.buffers.len()).map(|i| {
@@ -110,7 +111,7 @@ impl Bulk {
             homes,
             group_bytes,
             phases,
-            loops: loops(kernel),
+            loops: loops(validated),
             compact_always: false,
             fault: None,
             frames: Vec::new(),
