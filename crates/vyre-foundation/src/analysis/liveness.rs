@@ -194,7 +194,7 @@ impl Liveness {
 pub struct LoopVariables {
     /// The loop.
     pub stmt: StmtId,
-    /// What it assigns.
+    /// What it assigns. These, and the others, in the order of their declaration.
     pub assigned: Vec<VarId>,
     /// What an iteration may use that was there when it started.
     pub inward: Vec<VarId>,
@@ -225,9 +225,7 @@ impl Liveness {
             };
             let mut inward = used(&ssa.region(body).args[1..]);
             let outward = used(&inst.results);
-            let mut carried = assigned.clone();
-            carried.sort_unstable();
-            inward.extend(read[inst.stmt.index()].iter().filter(|var| carried.binary_search(var).is_err()));
+            inward.extend(read[inst.stmt.index()].iter().filter(|var| assigned.binary_search(var).is_err()));
             inward.sort_unstable();
             loops.push(LoopVariables { stmt: inst.stmt, assigned, inward, outward });
         });

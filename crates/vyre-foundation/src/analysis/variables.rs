@@ -1,10 +1,11 @@
 //! Which variables the statements below an `if` or loop assign and read: what can meet behind it, and what has to be there before it.
 //!
-//! One walk over the statements each, linear in the kernel and in what is found.
+//! Each is one walk over the statements, linear in the kernel and, but for putting it in order, in what is found.
 
 use crate::kernel::{ExprKind, Kernel, Stmt, StmtId, StmtKind, VarId};
 
-/// By `if` and loop: the variables that were declared before it and that a statement below it assigns, each once.
+/// By `if` and loop: the variables that were declared before it and that a statement below it assigns, in the order of
+/// their declaration.
 #[must_use]
 pub fn assigned(kernel: &Kernel) -> Vec<Vec<VarId>> {
     below(kernel, |stmt, found| {
@@ -14,8 +15,8 @@ pub fn assigned(kernel: &Kernel) -> Vec<Vec<VarId>> {
     })
 }
 
-/// By `if` and loop: the variables that were declared before it and that a statement below it reads, each once. Condition and bounds
-/// are not below it.
+/// By `if` and loop: the variables that were declared before it and that a statement below it reads, in the order of their
+/// declaration. Condition and bounds are not below it.
 #[must_use]
 pub fn read(kernel: &Kernel) -> Vec<Vec<VarId>> {
     below(kernel, |stmt, found| {
@@ -29,7 +30,7 @@ pub fn read(kernel: &Kernel) -> Vec<Vec<VarId>> {
     })
 }
 
-/// By `if` and loop: the variables that were declared before it and that `mentions` finds in a statement below it, each once.
+/// By `if` and loop: the variables that were declared before it and that `mentions` finds in a statement below it.
 fn below(kernel: &Kernel, mentions: impl Fn(&Stmt, &mut dyn FnMut(VarId))) -> Vec<Vec<VarId>> {
     let mut all: Vec<Vec<VarId>> = vec![Vec::new(); kernel.stmts.len()];
     // By variable: the innermost statement around its latest mention. The statements around that one have the variable already.
@@ -64,6 +65,7 @@ fn below(kernel: &Kernel, mentions: impl Fn(&Stmt, &mut dyn FnMut(VarId))) -> Ve
             | StmtKind::Scope { .. } => {}
         }
     }
+    all.iter_mut().for_each(|found| found.sort_unstable());
     all
 }
 
@@ -84,7 +86,7 @@ mod tests {
             all.iter().zip(&kernel.stmts).filter(holds).map(|(vars, _)| names(vars).join(" ")).collect()
         };
         // The outer loop, the inner one, the `if`.
-        assert_eq!(spelled(assigned(kernel)), ["c", "d c", "c"]);
-        assert_eq!(spelled(read(kernel)), ["b c", "d i", "d"]);
+        assert_eq!(spelled(assigned(kernel)), ["c", "c d", "c"]);
+        assert_eq!(spelled(read(kernel)), ["b c", "i d", "d"]);
     }
 }
