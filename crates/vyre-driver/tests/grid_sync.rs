@@ -158,6 +158,27 @@ fn what_cannot_have_changed_is_computed_again() {
 }
 
 #[test]
+fn variables_that_still_hold_a_literal_an_id_or_a_length_do_not_cross() {
+    let text = "program p {
+      workgroup 2
+      buffer out: output u32[4] @0
+      let n = 40
+      let id = gid.x
+      let size = len(out)
+      out[3 - gid.x] = 5
+      barrier.grid
+      out[gid.x] = out[gid.x] + 1
+      barrier.grid
+      n = n + size
+      id = id + out[gid.x]
+      size = size * 100
+      out[gid.x] = n + id + size
+    }";
+    assert_eq!(agree_words(text, &DispatchConfig::default()), [vec![450, 451, 452, 453]]);
+    assert!(split(&program(text)).unwrap().segments.iter().all(|segment| hidden(&segment.program) == 0));
+}
+
+#[test]
 fn uniform_variables_stay_uniform() {
     // Barriers and broadcasts after the grid barrier depend on values that cross it.
     let text = "program p {

@@ -14,6 +14,7 @@
 
 pub mod analysis;
 pub mod diagnostic;
+mod hash;
 pub mod interface;
 pub mod ir;
 pub mod kernel;

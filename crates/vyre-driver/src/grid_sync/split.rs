@@ -1,19 +1,20 @@
 //! Cutting a program at its grid barriers.
 //!
 //! Scopes around a barrier are dissolved, so that what they declare can be loaded again at the start of a segment and stored at its
-//! end; a name that the program declares more than once gets a new one there. Scopes without a barrier stay. The rest is one walk
-//! backwards over the segments to see which variables live at which barrier, and one forwards to write the programs down. Nothing
-//! here is deeper than the program's own nesting, which validation bounds.
+//! end; a name that the program declares more than once gets a new one there. Scopes without a barrier stay. Which variables have to
+//! be kept at which barrier is asked of [`Liveness`]; one walk over the segments writes the programs down. Nothing here is deeper than
+//! the program's own nesting, which validation bounds.
 
 use super::state::{ALIVE, FATE, Ids, State, TAG, TRAPPED, from_words, to_words};
 use crate::backend::BackendError;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use vyre_foundation::analysis::Scope;
+use vyre_foundation::analysis::{Liveness, Scope};
 use vyre_foundation::ir::{
     Access, Body, BufferDecl, DataType, Expr, Item as Stop, Literal, Name, Node, Parts, Program, ValueType, Walk,
 };
 use vyre_foundation::kernel::{Body as StmtBody, ExprId, ExprKind, Kernel, Stmt, StmtId, StmtKind, VarId};
 use vyre_foundation::specialize;
+use vyre_foundation::ssa::{InstId, InstKind, Leaf, Ssa};
 use vyre_foundation::validate::Validated;
 use vyre_spec::ErrorCode;
 
@@ -67,7 +68,7 @@ pub fn split(program: &Program) -> Result<Split, BackendError> {
     let mut cut = Cut::of(&program, kernel);
     let plan = Plan::of(validated, &cut);
     let hidden = Hidden::of(&program, &mut cut.fresh);
-    let segments = (0..cut.segments.len()).map(|n| segment(&program, kernel, &cut, &plan, &hidden, n));
+    let segments = (0..cut.segments.len()).map(|n| segment(&program, validated.ssa(), &cut, &plan, &hidden, n));
     Ok(Split { segments: segments.collect::<Result<_, _>>()?, program })
 }
 
@@ -256,39 +257,40 @@ impl Plan {
         let reached = &cut.segments[..ends.map_or(cut.segments.len(), |end| end + 1)];
         // What comes after the last segment that does something needs no state, and what traps there may do so by itself.
         let last = reached.iter().rposition(|items| !items.is_empty()).unwrap_or(0);
-        let mut live: BTreeSet<VarId> = BTreeSet::new();
-        let mut live_before: Vec<BTreeSet<VarId>> = vec![BTreeSet::new(); cut.segments.len()];
         let mut mentioned: Vec<BTreeSet<VarId>> = vec![BTreeSet::new(); cut.segments.len()];
-        for (n, items) in cut.segments.iter().enumerate().take(last + 1).rev() {
-            let earlier = |var: &VarId| cut.declared.get(var).is_some_and(|declared| declared.segment < n);
-            for item in items.iter().rev() {
-                // Only what surely happens ends a value's life.
-                if let StmtKind::Assign { var, .. } = kernel.stmt(item.stmt).kind {
-                    live.remove(&var);
-                }
-                for_each_mention(kernel, item.stmt, &mut |var, reads| {
-                    if earlier(&var) {
+        for (n, items) in cut.segments.iter().enumerate().take(last + 1) {
+            for item in items {
+                for_each_mention(kernel, item.stmt, &mut |var| {
+                    if cut.declared.get(&var).is_some_and(|declared| declared.segment < n) {
                         mentioned[n].insert(var);
-                    }
-                    if reads && cut.declared.contains_key(&var) {
-                        live.insert(var);
                     }
                 });
             }
-            live.retain(earlier);
-            live_before[n] = live.clone();
+        }
+        // By barrier: variables of before it that are mentioned behind it.
+        let mut behind: Vec<BTreeSet<VarId>> = mentioned[1..].to_vec();
+        for n in (1..behind.len()).rev() {
+            let earlier = |var: &&VarId| cut.declared[*var].segment < n;
+            let before: Vec<VarId> = behind[n].iter().filter(earlier).copied().collect();
+            behind[n - 1].extend(before);
         }
         let holds = |items: &[Item], wanted: fn(&StmtKind) -> bool| {
             items.iter().any(|item| kernel.stmts[whole(kernel, item.stmt).range()].iter().any(|stmt| wanted(&stmt.kind)))
         };
+        let ssa = validated.ssa();
+        let liveness = Liveness::of(ssa);
+        // Those that are reached, in order.
+        let is_barrier = |id: &InstId| matches!(ssa.inst(*id).kind, InstKind::GridSync);
+        let barriers: Vec<InstId> = ssa.region(ssa.root).insts.iter().copied().filter(is_barrier).collect();
         let mut retired = false;
         let mut states = vec![None; cut.segments.len() - 1];
         for (n, state) in states.iter_mut().enumerate().take(last) {
             let traps = holds(&cut.segments[n], |kind| matches!(kind, StmtKind::Trap { .. }));
             retired |= traps || holds(&cut.segments[n], |kind| matches!(kind, StmtKind::Return));
             let mut crossing = State::new(retired, traps);
-            for var in live_before[n + 1].difference(&again) {
-                let uniform = validated.uniformity().is_uniform_at(validated.ssa(), cut.barriers[n], *var, Scope::Workgroup);
+            let kept = |var: &&VarId| barriers.get(n).is_some_and(|barrier| liveness.keeps(ssa, *barrier, **var));
+            for var in behind[n].difference(&again).filter(kept) {
+                let uniform = validated.uniformity().is_uniform_at(ssa, cut.barriers[n], *var, Scope::Workgroup);
                 crossing.add(*var, kernel.var(*var).ty, uniform);
             }
             *state = Some(crossing).filter(|state| !state.is_empty());
@@ -333,16 +335,16 @@ fn whole(kernel: &Kernel, stmt: StmtId) -> StmtBody {
     StmtBody { first: stmt, end: kernel.stmt(stmt).end }
 }
 
-/// Calls `each` with every variable that a statement, or one below it, reads (true) or assigns (false).
-fn for_each_mention(kernel: &Kernel, stmt: StmtId, each: &mut impl FnMut(VarId, bool)) {
+/// Calls `each` with every variable that a statement, or one below it, reads or assigns.
+fn for_each_mention(kernel: &Kernel, stmt: StmtId, each: &mut impl FnMut(VarId)) {
     for stmt in &kernel.stmts[whole(kernel, stmt).range()] {
         if let StmtKind::Assign { var, .. } = stmt.kind {
-            each(var, false);
+            each(var);
         }
         for expr in stmt.kind.operands() {
             kernel.for_each_part(expr, &mut |_, part| {
                 if let ExprKind::Var { var } = part.kind {
-                    each(var, true);
+                    each(var);
                 }
             });
         }
@@ -404,19 +406,12 @@ impl Hidden {
     }
 }
 
-fn segment(
-    program: &Program,
-    kernel: &Kernel,
-    cut: &Cut<'_>,
-    plan: &Plan,
-    hidden: &Hidden,
-    n: usize,
-) -> Result<Segment, BackendError> {
+fn segment(program: &Program, ssa: &Ssa, cut: &Cut<'_>, plan: &Plan, hidden: &Hidden, n: usize) -> Result<Segment, BackendError> {
     let takes = n.checked_sub(1).and_then(|barrier| plan.states[barrier].clone());
     let gives = plan.states.get(n).cloned().flatten();
     let nodes = match plan.ends {
         Some(end) if end < n => vec![Node::Return],
-        Some(_) | None => statements(kernel, cut, plan, hidden, n, takes.as_ref(), gives.as_ref()),
+        Some(_) | None => statements(ssa, cut, plan, hidden, n, takes.as_ref(), gives.as_ref()),
     };
     let parts = program.parts();
     let body: Body = match program.name() {
@@ -471,7 +466,7 @@ fn segment(
 
 /// The statements of a segment that is reached: what it takes over, what it does, what it hands on.
 fn statements(
-    kernel: &Kernel,
+    ssa: &Ssa,
     cut: &Cut<'_>,
     plan: &Plan,
     hidden: &Hidden,
@@ -479,6 +474,7 @@ fn statements(
     takes: Option<&State>,
     gives: Option<&State>,
 ) -> Vec<Node> {
+    let kernel = &ssa.kernel;
     let mut nodes = Vec::new();
     let states = || takes.into_iter().chain(gives);
     let [invocation, invocations, group, groups] = hidden.ids.values().map(|(name, value)| Node::let_bind(name, value));
@@ -504,9 +500,11 @@ fn statements(
         nodes.extend(cut.declared[&var].definition.iter().map(|(node, _)| node.clone()));
         loaded.insert(var);
     }
-    // Those that are assigned before anything reads them.
+    // What they held was a literal, an id or a length, or nobody uses it.
     for var in plan.mentioned[n].difference(&loaded) {
-        nodes.push(Node::let_bind(&cut.declared[var].name, zero(kernel.vars[var.index()].ty)));
+        let barrier = n.checked_sub(1).map(|barrier| cut.barriers[barrier]);
+        let held = barrier.and_then(|barrier| leaf_at(ssa, barrier, *var));
+        nodes.push(Node::let_bind(&cut.declared[var].name, held.unwrap_or_else(|| zero(kernel.var(*var).ty))));
     }
     let mut body: Vec<Node> = Vec::new();
     for item in &cut.segments[n] {
@@ -571,6 +569,17 @@ fn record_traps(nodes: Vec<Node>, hidden: &Hidden) -> Vec<Node> {
         recorded.push(node);
     }
     recorded
+}
+
+/// What a variable holds at a grid barrier, if that is the same everywhere.
+fn leaf_at(ssa: &Ssa, barrier: StmtId, var: VarId) -> Option<Expr> {
+    let value = ssa.value_at(barrier, var)?;
+    Some(match (ssa.leaf(value)?, ssa.value(value).ty) {
+        (Leaf::Lit { bits }, ValueType::Scalar(scalar)) => Expr::Lit(Literal::from_bits(scalar, bits)),
+        (Leaf::Lit { .. }, ValueType::Vector(..)) => return None,
+        (Leaf::Builtin { builtin }, _) => Expr::Builtin(builtin),
+        (Leaf::Len { buffer }, _) => Expr::Len(ssa.kernel.buffer(buffer).name.clone()),
+    })
 }
 
 fn zero(ty: ValueType) -> Expr {

@@ -3,8 +3,13 @@
 //! Every instruction has a position, in the order of the form; an `if` or loop has one where it begins and one where it ends. A value
 //! is held from its definition to its last use. What is used in a loop and defined before it is used until the loop ends, since the
 //! next iteration needs it too. Leaves are not held: they are the same everywhere and can be had again.
+//!
+//! What runs the statements of a kernel has variables instead of values. A variable is needed where the value is that it holds there,
+//! so what has to be kept of them is told by the same facts: at grid barriers ([`Liveness::keeps`]) and for the lanes that are in a
+//! loop ([`Liveness::loops`]).
 
-use crate::kernel::Effect;
+use crate::analysis::variables;
+use crate::kernel::{Effect, StmtId, VarId};
 use crate::ssa::{Def, InstId, InstKind, RegionId, Ssa, Value};
 use vyre_spec::ValueType;
 
@@ -184,6 +189,50 @@ impl Liveness {
     }
 }
 
+/// What a loop needs of the variables that were declared before it.
+#[derive(Clone, Debug)]
+pub struct LoopVariables {
+    /// The loop.
+    pub stmt: StmtId,
+    /// What it assigns. These, and the others, in the order of their declaration.
+    pub assigned: Vec<VarId>,
+    /// What an iteration may use that was there when it started.
+    pub inward: Vec<VarId>,
+    /// What it assigns and what is used behind it.
+    pub outward: Vec<VarId>,
+}
+
+/// About the variables of the kernel that a form was made from. Not for forms that a pass has changed: they have values only.
+impl Liveness {
+    /// Whether what a variable holds at a grid barrier, which is reached, is used behind it. What is a leaf is not held.
+    #[must_use]
+    pub fn keeps(&self, ssa: &Ssa, barrier: InstId, var: VarId) -> bool {
+        ssa.value_at(ssa.inst(barrier).stmt, var).is_some_and(|value| self.is_held_across(ssa, value, barrier))
+    }
+
+    /// The loops that are reached, in the order of their statements.
+    #[must_use]
+    pub fn loops(&self, ssa: &Ssa) -> Vec<LoopVariables> {
+        let (mut assigned, read) = (variables::assigned(&ssa.kernel), variables::read(&ssa.kernel));
+        let mut loops = Vec::new();
+        ssa.for_each_inst(ssa.root, &mut |_, inst| {
+            let InstKind::Loop { body, .. } = inst.kind else { return };
+            // One result and one argument behind the counter for each variable that is assigned.
+            let assigned = std::mem::take(&mut assigned[inst.stmt.index()]);
+            let used = |values: &[Value]| -> Vec<VarId> {
+                let pairs = assigned.iter().zip(values);
+                pairs.filter(|(_, value)| self.positions.users[value.index()] != User::Nobody).map(|(var, _)| *var).collect()
+            };
+            let mut inward = used(&ssa.region(body).args[1..]);
+            let outward = used(&inst.results);
+            inward.extend(read[inst.stmt.index()].iter().filter(|var| assigned.binary_search(var).is_err()));
+            inward.sort_unstable();
+            loops.push(LoopVariables { stmt: inst.stmt, assigned, inward, outward });
+        });
+        loops
+    }
+}
+
 fn held(def: Def) -> bool {
     match def {
         Def::Leaf(_) => false,
@@ -230,5 +279,37 @@ mod tests {
         assert_eq!(names, ["b", "k"]);
         // `b`, and in turn `a`, `k`, what is loaded, and the sum.
         assert_eq!(liveness.pressure(&ssa, ssa.root), 2);
+    }
+
+    #[test]
+    fn what_loops_need_of_variables() {
+        let ssa = form(
+            "program p {\n  workgroup 4\n  buffer x: read u32 @0\n  buffer out: output u32 @1\n\n  let a = x[0]\n  let b = x[1]\n  \
+             let c = x[2]\n  let d = x[3]\n  let e = x[4]\n  for k in 0..e {\n    b = a + k\n    c = c + b\n    \
+             if c > 7 {\n      d = c\n      break\n    }\n    for l in 0..a {\n      c = c * 3\n    }\n  }\n  out[0] = d + e\n}\n",
+        );
+        let spelled = |vars: &[VarId]| vars.iter().map(|var| ssa.kernel.var(*var).name.as_str()).collect::<Vec<_>>().join(" ");
+        let loops = Liveness::of(&ssa).loops(&ssa);
+        let loops = loops.iter().map(|found| [spelled(&found.assigned), spelled(&found.inward), spelled(&found.outward)]);
+        // An iteration overwrites `b` before it reads it, and hands `d` on unread; behind the loop nobody reads `c`, and `e` is a bound.
+        // Behind the inner loop the next iteration of the outer one reads `c`.
+        assert_eq!(loops.collect::<Vec<_>>(), [["b c d", "a c d", "d"], ["c", "c", "c"]]);
+    }
+
+    #[test]
+    fn what_a_grid_barrier_keeps_of_variables() {
+        let ssa = form(
+            "program p {\n  workgroup 4\n  buffer x: read u32 @0\n  buffer out: output u32 @1\n\n  let a = x[0]\n  let b = x[1]\n  \
+             let c = x[2]\n  let d = 5\n  let e = x[4]\n  if a == 0 {\n    e = a\n  }\n  barrier.grid\n  out[0] = a\n  \
+             b = 3\n  out[1] = b + d\n  if a == 1 {\n    e = 2\n  }\n  out[2] = e\n}\n",
+        );
+        let barrier = ssa.region(ssa.root).insts.iter().copied().find(|inst| matches!(ssa.inst(*inst).kind, InstKind::GridSync));
+        let liveness = Liveness::of(&ssa);
+        let kept = (0..ssa.kernel.vars.len() as u32)
+            .map(VarId)
+            .filter(|var| liveness.keeps(&ssa, barrier.expect("there is one"), *var))
+            .map(|var| ssa.kernel.var(var).name.as_str());
+        // `b` is overwritten, nobody reads `c`, and `d` is a literal.
+        assert_eq!(kept.collect::<Vec<_>>(), ["a", "e"]);
     }
 }

@@ -15,7 +15,8 @@
 //! - [`Affine`]: indices as sums of products.
 //! - [`Epochs`]: which accesses may happen between the same two barriers.
 //! - [`determinism`]: whether the bytes are the same under every schedule.
-//! - [`Liveness`]: how long values are needed, and how many at once.
+//! - [`Liveness`]: how long values are needed, and how many at once; which variables a loop or a grid barrier has to keep.
+//! - [`variables`]: which variables are assigned and read below an `if` or loop.
 //! - [`Loops`]: how often loops run, and how they are left.
 //! - [`Floats`]: whether a float can be NaN, infinite, subnormal or −0.
 //! - [`Outputs`]: which outputs a launch writes completely.
@@ -31,12 +32,13 @@ mod numbers;
 mod outputs;
 mod ranges;
 mod uniformity;
+pub mod variables;
 
 pub use affine::{Affine, Forms, Product, Stride};
 pub use bounds::Bounds;
 pub use epochs::{Beginning, Epochs};
 pub use floats::{Floats, Kinds};
-pub use liveness::Liveness;
+pub use liveness::{Liveness, LoopVariables};
 pub use loops::{Loops, Trips};
 pub use numbers::Numbers;
 pub use outputs::Outputs;

@@ -6,15 +6,15 @@
 //! and loops, and arguments each have a number of their own: equality then holds even for programs that race, which is what a
 //! proof of memory safety needs.
 
+use crate::hash::Table;
 use crate::kernel::BufferId;
 use crate::ssa::{InstKind, Op, RegionId, Ssa, Value};
-use std::collections::HashMap;
 
 /// The first value of each kind.
 #[derive(Default)]
 struct Seen {
-    ops: HashMap<Op, Value>,
-    loads: HashMap<(BufferId, Value), Value>,
+    ops: Table<Op, Value>,
+    loads: Table<(BufferId, Value), Value>,
 }
 
 /// By value: the first value that is known to be equal to it.

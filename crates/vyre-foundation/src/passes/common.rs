@@ -12,17 +12,17 @@
 //! What it leaves alone: values in two arms of one `if`, neither of which dominates the other; atomics and subgroup operations. It
 //! hoists nothing out of loops.
 
+use crate::hash::Table;
 use crate::kernel::{BufferId, Effect};
 use crate::ssa::{InstId, InstKind, Op, RegionId, Ssa, Value};
-use std::collections::HashMap;
 
 /// The pass.
 pub(super) fn common(ssa: &mut Ssa) -> bool {
     let slots = ssa.kernel.buffers.len() as u32 + 1;
     let mut search = Search {
         instead: (0..ssa.values.len() as u32).map(Value).collect(),
-        available: HashMap::new(),
-        log: Vec::new(),
+        first: Table::with_capacity_and_hasher(ssa.insts.len(), Default::default()),
+        open: vec![false; ssa.regions.len()],
         versions: (0..slots).collect(),
         changes: Vec::new(),
         next_version: slots,
@@ -43,10 +43,10 @@ enum Key {
 struct Search {
     /// By value: what it is replaced by, which may be itself.
     instead: Vec<Value>,
-    /// What dominates the current instruction.
-    available: HashMap<Key, Value>,
-    /// What became available, in order.
-    log: Vec<Key>,
+    /// The latest first value of its kind, and the region that computes it.
+    first: Table<Key, (Value, RegionId)>,
+    /// By region: whether it is the current one or around it. What is computed there dominates the current instruction.
+    open: Vec<bool>,
     /// By buffer; and, last, a version that is new wherever others are met.
     versions: Vec<u32>,
     /// What versions were before each change.
@@ -85,20 +85,18 @@ impl Search {
     }
 
     fn region(&mut self, ssa: &mut Ssa, id: RegionId) {
-        let mark = self.log.len();
-        let insts = std::mem::take(&mut ssa.regions[id.index()].insts);
-        let kept = insts.into_iter().filter(|inst| self.inst(ssa, *inst)).collect();
-        ssa.regions[id.index()].insts = kept;
+        self.open[id.index()] = true;
+        let mut insts = std::mem::take(&mut ssa.regions[id.index()].insts);
+        insts.retain(|inst| self.inst(ssa, id, *inst));
+        ssa.regions[id.index()].insts = insts;
         if let Some(values) = ssa.regions[id.index()].end.values_mut() {
             values.iter_mut().for_each(|value| *value = self.instead[value.index()]);
         }
-        for key in self.log.split_off(mark) {
-            self.available.remove(&key);
-        }
+        self.open[id.index()] = false;
     }
 
     /// Whether the instruction stays.
-    fn inst(&mut self, ssa: &mut Ssa, id: InstId) -> bool {
+    fn inst(&mut self, ssa: &mut Ssa, region: RegionId, id: InstId) -> bool {
         let instead = &self.instead;
         ssa.insts[id.index()].kind.for_each_operand_mut(&mut |operand| *operand = instead[operand.index()]);
         let inst = &ssa.insts[id.index()];
@@ -132,18 +130,21 @@ impl Search {
             }
         };
         let result = inst.results[0];
-        if let Some(earlier) = self.available.get(&key) {
-            self.instead[result.index()] = *earlier;
-            self.changed = true;
-            // The name that people gave the value stays known.
-            let hint = ssa.values[result.index()].var;
-            let info = &mut ssa.values[earlier.index()];
-            info.var = info.var.or(hint);
-            return false;
+        let first = self.first.entry(key).or_insert((result, region));
+        if !self.open[first.1.index()] {
+            *first = (result, region);
         }
-        self.available.insert(key.clone(), result);
-        self.log.push(key);
-        true
+        let earlier = first.0;
+        if earlier == result {
+            return true;
+        }
+        self.instead[result.index()] = earlier;
+        self.changed = true;
+        // The name that people gave the value stays known.
+        let hint = ssa.values[result.index()].var;
+        let info = &mut ssa.values[earlier.index()];
+        info.var = info.var.or(hint);
+        false
     }
 
     fn branch(&mut self, ssa: &mut Ssa, arms: [RegionId; 2]) {

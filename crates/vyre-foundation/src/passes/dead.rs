@@ -33,7 +33,7 @@ struct Search<'a> {
     /// By region: the instruction it belongs to. By instruction: the region it stands in.
     owners: Vec<Option<InstId>>,
     homes: Vec<RegionId>,
-    /// By loop: the regions whose terminators go on with it or leave it.
+    /// By body of a loop: the regions whose terminators go on with the loop or leave it.
     ways: Vec<Vec<RegionId>>,
 }
 
@@ -46,14 +46,13 @@ impl<'a> Search<'a> {
             pending: Vec::new(),
             owners: vec![None; ssa.regions.len()],
             homes: vec![ssa.root; ssa.insts.len()],
-            ways: vec![Vec::new(); ssa.insts.len()],
+            ways: vec![Vec::new(); ssa.regions.len()],
         }
     }
 
-    /// `around` is the innermost loop.
-    fn find_parents(&mut self, region: RegionId, around: Option<InstId>) {
+    /// `around` is the body of the innermost loop.
+    fn find_parents(&mut self, region: RegionId, around: Option<RegionId>) {
         let ssa = self.ssa;
-        let owner = self.owners[region.index()];
         match ssa.region(region).end {
             Terminator::Break(_) | Terminator::Continue(_) => {
                 if let Some(around) = around {
@@ -61,20 +60,16 @@ impl<'a> Search<'a> {
                 }
             }
             // The end of a loop body goes on with it.
-            Terminator::Yield(_) if owner == around => {
-                if let Some(owner) = owner {
-                    self.ways[owner.index()].push(region);
-                }
-            }
+            Terminator::Yield(_) if around == Some(region) => self.ways[region.index()].push(region),
             Terminator::Yield(_) | Terminator::Return | Terminator::Trap(_) | Terminator::Unreachable => {}
         }
         for id in &ssa.region(region).insts {
             self.homes[id.index()] = region;
             let kind = &ssa.inst(*id).kind;
-            let inner = if matches!(kind, InstKind::Loop { .. }) { Some(*id) } else { around };
+            let is_loop = matches!(kind, InstKind::Loop { .. });
             for below in kind.regions() {
                 self.owners[below.index()] = Some(*id);
-                self.find_parents(below, inner);
+                self.find_parents(below, if is_loop { Some(below) } else { around });
             }
         }
     }
@@ -115,13 +110,12 @@ impl<'a> Search<'a> {
         self.mark_region(self.homes[id.index()]);
         match &ssa.inst(id).kind {
             InstKind::If { cond, .. } => self.mark(*cond),
-            InstKind::Loop { from, to, .. } => {
+            InstKind::Loop { from, to, body, .. } => {
                 self.mark(*from);
                 self.mark(*to);
                 // What decides how often it runs is whatever leads to its ends.
-                for way in std::mem::take(&mut self.ways[id.index()]) {
-                    self.mark_region(way);
-                    self.ways[id.index()].push(way);
+                for n in 0..self.ways[body.index()].len() {
+                    self.mark_region(self.ways[body.index()][n]);
                 }
             }
             kind @ (InstKind::Op(_)
@@ -180,9 +174,9 @@ impl<'a> Search<'a> {
         if let InstKind::Loop { inits, .. } = &ssa.inst(id).kind {
             self.mark(inits[n]);
         }
-        for way in std::mem::take(&mut self.ways[id.index()]) {
+        for way in 0..self.ways[body.index()].len() {
+            let way = self.ways[body.index()][way];
             self.mark(ssa.region(way).end.values()[n]);
-            self.ways[id.index()].push(way);
         }
     }
 }
@@ -196,14 +190,14 @@ struct Sweep {
 impl Sweep {
     /// `carried` are the results of the innermost loop before any of them went.
     fn region(&mut self, ssa: &mut Ssa, id: RegionId, carried: Option<&[Value]>) {
-        let insts = std::mem::take(&mut ssa.regions[id.index()].insts);
+        let mut insts = std::mem::take(&mut ssa.regions[id.index()].insts);
         let before = insts.len();
-        let kept: Vec<InstId> = insts.into_iter().filter(|inst| self.insts[inst.index()]).collect();
-        self.changed |= kept.len() != before;
-        for inst in &kept {
+        insts.retain(|inst| self.insts[inst.index()]);
+        self.changed |= insts.len() != before;
+        for inst in &insts {
             self.inst(ssa, *inst, carried);
         }
-        ssa.regions[id.index()].insts = kept;
+        ssa.regions[id.index()].insts = insts;
         if let (Terminator::Break(values) | Terminator::Continue(values), Some(carried)) =
             (&mut ssa.regions[id.index()].end, carried)
         {
@@ -223,9 +217,10 @@ impl Sweep {
     }
 
     fn inst(&mut self, ssa: &mut Ssa, id: InstId, carried: Option<&[Value]>) {
-        let (kind, results) = (ssa.insts[id.index()].kind.clone(), ssa.insts[id.index()].results.clone());
-        match kind {
+        let results;
+        match ssa.insts[id.index()].kind {
             InstKind::If { then, otherwise, .. } => {
+                results = ssa.insts[id.index()].results.clone();
                 for arm in [then, otherwise] {
                     self.region(ssa, arm, carried);
                     if let Terminator::Yield(values) = &mut ssa.regions[arm.index()].end {
@@ -234,6 +229,7 @@ impl Sweep {
                 }
             }
             InstKind::Loop { body, .. } => {
+                results = ssa.insts[id.index()].results.clone();
                 self.region(ssa, body, Some(&results));
                 if let Terminator::Yield(values) = &mut ssa.regions[body.index()].end {
                     self.keep_live(values, &results);
@@ -259,7 +255,8 @@ impl Sweep {
             | InstKind::GridSync => return,
         }
         let mut live = results.clone();
-        self.keep_live(&mut live, &results);
+        live.retain(|result| self.values[result.index()]);
+        self.changed |= live.len() != results.len();
         for (n, result) in live.iter().enumerate() {
             ssa.values[result.index()].def = Def::Result(id, n as u32);
         }

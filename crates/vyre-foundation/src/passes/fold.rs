@@ -78,9 +78,9 @@ impl Fold {
 
     fn region(&mut self, ssa: &mut Ssa, id: RegionId) {
         self.meet(&ssa.region(id).args);
-        let insts = std::mem::take(&mut ssa.regions[id.index()].insts);
-        let kept = insts.into_iter().filter(|inst| self.inst(ssa, *inst)).collect();
-        ssa.regions[id.index()].insts = kept;
+        let mut insts = std::mem::take(&mut ssa.regions[id.index()].insts);
+        insts.retain(|inst| self.inst(ssa, *inst));
+        ssa.regions[id.index()].insts = insts;
         let mut end = std::mem::replace(&mut ssa.regions[id.index()].end, Terminator::Unreachable);
         if let Some(values) = end.values_mut() {
             values.iter_mut().for_each(|value| self.operand(value));

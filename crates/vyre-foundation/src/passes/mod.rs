@@ -42,11 +42,14 @@ pub struct Pass {
 }
 
 /// Every pass, in the order in which they run.
+///
+/// Dead code goes before common subexpressions are looked for: a value that nobody uses must not become the first of its kind, which
+/// those behind it are replaced by. Looking for them leaves no dead code behind: what computed the same used the same.
 pub const PASSES: &[Pass] = &[
     Pass { name: "fold", run: fold::fold },
     Pass { name: "control", run: control::control },
-    Pass { name: "common", run: common::common },
     Pass { name: "dead", run: dead::dead },
+    Pass { name: "common", run: common::common },
 ];
 
 /// How often the list is run at most. Nearly all programs are done after two or three times, the last of which finds nothing. A chain

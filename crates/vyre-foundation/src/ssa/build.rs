@@ -1,51 +1,16 @@
 //! A kernel as SSA: one walk over its statements, with the current value of every variable at hand.
 //!
 //! Control is structured, so where values of a variable meet is known beforehand: behind every `if` and loop that assigns it and in
-//! whose scope it was not declared. [`assigned`] finds these for all statements at once. The work is linear in the kernel and in the
+//! whose scope it was not declared. `analysis/variables.rs` says which those are. The work is linear in the kernel and in the
 //! number of places where values meet.
 
 use super::{Def, Inst, InstId, InstKind, Leaf, Op, Region, RegionId, Ssa, Terminator, Value};
+use crate::analysis::variables::assigned;
+use crate::hash::Table;
 use crate::kernel::{Body, ExprId, ExprKind, Kernel, Stmt, StmtId, StmtKind, VarId};
-use std::collections::HashMap;
+use smallvec::SmallVec;
 use std::sync::Arc;
 use vyre_spec::{Scalar, ValueType};
-
-/// By `if` and loop: the variables that were declared before it and that a statement below it assigns, each once.
-pub(crate) fn assigned(kernel: &Kernel) -> Vec<Vec<VarId>> {
-    let mut assigned: Vec<Vec<VarId>> = vec![Vec::new(); kernel.stmts.len()];
-    // By variable: the innermost statement around its latest assignment. The statements around that one have the variable already.
-    let mut latest: Vec<Option<StmtId>> = vec![None; kernel.vars.len()];
-    let mut around: Vec<StmtId> = Vec::new();
-    for (n, stmt) in kernel.stmts.iter().enumerate() {
-        let id = StmtId(n as u32);
-        while around.last().is_some_and(|outer| kernel.stmt(*outer).end <= id) {
-            around.pop();
-        }
-        match stmt.kind {
-            StmtKind::Assign { var, .. } => {
-                let declared = kernel.var(var).declared;
-                let latest = std::mem::replace(&mut latest[var.index()], around.last().copied());
-                let has_it = |outer: StmtId| latest.is_some_and(|latest| (outer..kernel.stmt(outer).end).contains(&latest));
-                for outer in around.iter().rev().take_while(|outer| declared < **outer && !has_it(**outer)) {
-                    assigned[outer.index()].push(var);
-                }
-            }
-            StmtKind::If { .. } | StmtKind::Loop { .. } => around.push(id),
-            StmtKind::Let { .. }
-            | StmtKind::Store { .. }
-            | StmtKind::Atomic { .. }
-            | StmtKind::Subgroup { .. }
-            | StmtKind::Break
-            | StmtKind::Continue
-            | StmtKind::Return
-            | StmtKind::Barrier
-            | StmtKind::GridSync
-            | StmtKind::Trap { .. }
-            | StmtKind::Scope { .. } => {}
-        }
-    }
-    assigned
-}
 
 impl Ssa {
     /// The SSA form of a kernel.
@@ -59,7 +24,7 @@ impl Ssa {
             regions: Vec::new(),
             root,
             exprs: vec![None; kernel.exprs.len()],
-            leaves: HashMap::new(),
+            leaves: Table::default(),
             top_level: vec![Vec::new(); if kernel.uses.grid_sync { kernel.vars.len() } else { 0 }],
         };
         let mut builder = Builder {
@@ -109,7 +74,7 @@ impl<'k> Builder<'k> {
 
     fn push(&mut self, kind: InstKind, stmt: StmtId) -> InstId {
         let id = InstId(self.ssa.insts.len() as u32);
-        self.ssa.insts.push(Inst { kind, results: Vec::new(), stmt });
+        self.ssa.insts.push(Inst { kind, results: SmallVec::new(), stmt });
         self.ssa.regions[self.region.index()].insts.push(id);
         id
     }

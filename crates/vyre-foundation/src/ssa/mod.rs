@@ -38,9 +38,10 @@ mod tests;
 mod verify;
 mod write;
 
+use crate::hash::Table;
 use crate::ir::{AtomicOp, BinaryOp, Builtin, SubgroupOp, TernaryOp, UnaryOp};
 use crate::kernel::{AccessId, BufferId, Effect, ExprId, Few, Kernel, MAX_OPERANDS, StmtId, VarId, handles};
-use std::collections::HashMap;
+use smallvec::SmallVec;
 use std::sync::Arc;
 use vyre_spec::{Law, Scalar, ValueType};
 
@@ -68,7 +69,7 @@ pub struct Ssa {
     pub root: RegionId,
     /// By expression of the kernel: its value. `None` in code that is never reached.
     pub exprs: Vec<Option<Value>>,
-    leaves: HashMap<(Leaf, ValueType), Value>,
+    leaves: Table<(Leaf, ValueType), Value>,
     /// By variable: the statements at the top level after which it has another value, in order. For grid barriers.
     top_level: Vec<Vec<(StmtId, Value)>>,
 }
@@ -241,7 +242,7 @@ pub struct Inst {
     /// What it is.
     pub kind: InstKind,
     /// The values it defines: one, or as many as an `if` or loop has, or none.
-    pub results: Vec<Value>,
+    pub results: SmallVec<[Value; 4]>,
     /// The statement of the kernel that it comes from.
     pub stmt: StmtId,
 }

@@ -19,7 +19,7 @@ use super::{Def, InstId, InstKind, Leaf, Op, RegionId, Ssa, Terminator, Value};
 use crate::analysis::liveness::{Positions, User, last_uses};
 use crate::analysis::{Scope, Uniformity};
 use crate::ir::{Atomic, Body, Expr, Item, Literal, Name, Node, Parts, Program, Subgroup, Walk};
-use crate::kernel::BufferId;
+use crate::kernel::{BufferId, Effect};
 use crate::memory_model::MemoryOrdering;
 use std::collections::{HashMap, HashSet};
 use vyre_spec::limits::MAX_NESTING;
@@ -76,9 +76,10 @@ struct Writer<'a> {
     log: Vec<(Name, Option<Value>)>,
     /// The variables of what the loops around carry.
     loops: Vec<Vec<Name>>,
-    /// Of a kernel in which invocations meet: what is uniform.
+    /// Of a form in which invocations meet: what is uniform.
     uniformity: Option<Uniformity>,
-    taken: HashSet<Name>,
+    /// Names that something has, in the order of declaration.
+    taken: HashMap<Name, usize>,
     /// By stem: the number to try next.
     numbers: HashMap<Name, u32>,
 }
@@ -88,7 +89,6 @@ impl<'a> Writer<'a> {
         let positions = Positions::of(ssa);
         let inline = inlined(ssa, &positions);
         let last_use = last_uses(ssa, &positions, &inline);
-        let meets = ssa.kernel.uses.barrier || ssa.kernel.uses.subgroup;
         Writer {
             ssa,
             positions,
@@ -98,8 +98,8 @@ impl<'a> Writer<'a> {
             contents: HashMap::new(),
             log: Vec::new(),
             loops: Vec::new(),
-            uniformity: meets.then(|| Uniformity::of(ssa)),
-            taken: ssa.kernel.buffers.iter().map(|buffer| buffer.name.clone()).collect(),
+            uniformity: needs_uniform_control(ssa).then(|| Uniformity::of(ssa)),
+            taken: ssa.kernel.buffers.iter().enumerate().map(|(n, buffer)| (buffer.name.clone(), n)).collect(),
             numbers: HashMap::new(),
         }
     }
@@ -109,7 +109,7 @@ impl<'a> Writer<'a> {
         let stem = match self.ssa.value(value).var {
             Some(var) => {
                 let name = &self.ssa.kernel.var(var).name;
-                if self.taken.insert(name.clone()) {
+                if self.take(name) {
                     return name.clone();
                 }
                 Name::from(format!("{}_", name.as_str()))
@@ -119,12 +119,18 @@ impl<'a> Writer<'a> {
         self.fresh(&stem)
     }
 
+    /// Whether nothing has the name; now something has.
+    fn take(&mut self, name: &Name) -> bool {
+        let order = self.taken.len();
+        *self.taken.entry(name.clone()).or_insert(order) == order
+    }
+
     fn fresh(&mut self, stem: &Name) -> Name {
-        let number = self.numbers.entry(stem.clone()).or_default();
         loop {
+            let number = self.numbers.entry(stem.clone()).or_default();
             let name = Name::from(format!("{}{number}", stem.as_str()));
             *number += 1;
-            if self.taken.insert(name.clone()) {
+            if self.take(&name) {
                 return name;
             }
         }
@@ -287,7 +293,7 @@ impl<'a> Writer<'a> {
                 .filter(|value| ssa.leaf(*value).is_some() || self.positions.defined[value.index()] < begins)
                 .collect();
             let taken_over =
-                before.iter().find_map(|value| self.can_take_over(*value, ends).filter(|name| !targets.contains(name)));
+                before.iter().find_map(|value| self.can_take_over(*value, ends).filter(|name| !taken.contains(name)));
             let name = taken_over.unwrap_or_else(|| {
                 let name = self.name(*result);
                 let value = before.first().map_or_else(|| zero(ssa.value(*result).ty), |value| self.expr(*value));
@@ -350,10 +356,12 @@ impl<'a> Writer<'a> {
         nodes.push(Node::loop_for(var, from, to, inner));
     }
 
-    /// Gives variables their values, as if all at once.
+    /// Gives variables their values, as if all at once; where it makes no difference, in the order of their declaration. So does the
+    /// form name what an `if` or loop hands on, which makes a program that is read again come back as it was.
     fn assign_together(&mut self, targets: &[Name], values: &[Value], nodes: &mut Vec<Node>) {
-        let changes: Vec<(&Name, Value)> =
+        let mut changes: Vec<(&Name, Value)> =
             targets.iter().zip(values.iter().copied()).filter(|(name, value)| !self.holds(name, *value)).collect();
+        changes.sort_by_key(|(name, _)| self.taken[*name]);
         let mut pending: Vec<Option<(Name, Expr)>> =
             changes.iter().map(|(name, value)| Some(((*name).clone(), self.expr(*value)))).collect();
         changes.into_iter().for_each(|(name, value)| self.put(name, Some(value)));
@@ -402,6 +410,21 @@ impl<'a> Writer<'a> {
             }
         }
     }
+}
+
+/// Whether the form, which may have lost what the kernel had, has something that is reached under uniform control only.
+fn needs_uniform_control(ssa: &Ssa) -> bool {
+    let mut found = false;
+    ssa.for_each_inst(ssa.root, &mut |_, inst| {
+        found |= match inst.kind.effect() {
+            Effect::Subgroup | Effect::Workgroup => true,
+            // A grid barrier stands at the top level.
+            Effect::None | Effect::Trap | Effect::Write(_) | Effect::AtomicRead(_) | Effect::AtomicWrite(_) | Effect::Grid => {
+                false
+            }
+        };
+    });
+    found
 }
 
 /// The variables that an expression reads.

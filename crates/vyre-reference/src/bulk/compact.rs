@@ -1,9 +1,10 @@
 //! Lane compaction: loops that few lanes are still in.
 //!
 //! A loop runs until its last lane has left it, and every op costs as much for one lane as for all of them. So when at least half of
-//! a frame's lanes have left a loop, those that are still in it move to a smaller frame, side by side, with the variables that the
-//! loop mentions; at the end of the loop what it assigned goes back to where they came from. The smaller frame does the same, so
-//! that the work follows the iterations that lanes take, within a factor of two, and not the longest.
+//! a frame's lanes have left a loop, those that are still in it move to a smaller frame, side by side, with the variables that an
+//! iteration may use; at the end of the loop what it assigned goes back to where they came from, as far as something behind the loop
+//! uses it. Which those are is asked of [`Liveness`]. The smaller frame does the same, so that the work follows the iterations that
+//! lanes take, within a factor of two, and not the longest.
 //!
 //! Moving a column costs about as much as [`COST`] ops on it. A frame moves when its iterations have cost as much as moving will: if
 //! the loop ends right after, it has taken twice as long as it had to, never more.
@@ -15,8 +16,10 @@ use super::faults::Faults;
 use super::frame::Frame;
 use super::is_group_memory;
 use crate::faults::BulkFault;
-use std::collections::BTreeSet;
+use std::sync::Arc;
+use vyre_foundation::analysis::{Liveness, LoopVariables};
 use vyre_foundation::kernel::{Body, ExprKind, Kernel, StmtKind, VarId};
+use vyre_foundation::ssa::Ssa;
 
 /// Frames of fewer lanes stay as they are: a vector op has a cost that no lane can be taken off.
 const FEW_LANES: usize = 32;
@@ -34,84 +37,58 @@ pub(super) struct Loop {
 
 /// What moves with the lanes of a loop.
 pub(super) struct Compaction {
-    /// Variables of outside the loop that it mentions.
+    /// Variables of outside the loop that an iteration may use.
     inward: Vec<VarId>,
-    /// Those of them that it assigns.
+    /// Those that the loop assigns and that are used behind it.
     outward: Vec<VarId>,
     /// Ops in an iteration.
     ops: usize,
 }
 
-/// By counter: its loop; `None` for other variables.
-pub(super) fn loops(kernel: &Kernel) -> Vec<Option<Loop>> {
+/// By counter: its loop; `None` for other variables, and for loops that are never reached.
+pub(super) fn loops(kernel: &Arc<Kernel>) -> Vec<Option<Loop>> {
     let mut all: Vec<Option<Loop>> = kernel.vars.iter().map(|_| None).collect();
-    for stmt in &kernel.stmts {
-        if let StmtKind::Loop { counter, body, .. } = stmt.kind {
-            all[counter.index()] = Some(Loop::of(kernel, counter, body));
+    if !kernel.stmts.iter().any(|stmt| matches!(stmt.kind, StmtKind::Loop { .. })) {
+        return all;
+    }
+    let ssa = Ssa::of(kernel);
+    for LoopVariables { stmt, assigned, inward, outward } in Liveness::of(&ssa).loops(&ssa) {
+        if let StmtKind::Loop { counter, body, .. } = kernel.stmt(stmt).kind {
+            let compaction = ops(kernel, body).map(|ops| Compaction { inward, outward, ops });
+            all[counter.index()] = Some(Loop { assigned, compaction });
         }
     }
     all
 }
 
-impl Loop {
-    fn of(kernel: &Kernel, counter: VarId, body: Body) -> Loop {
-        let (mut inside, mut mentioned, mut assigned) = (BTreeSet::from([counter]), BTreeSet::new(), BTreeSet::new());
-        // Lanes that exchange values, or share memory of their workgroup, must stay where the others of it are.
-        let (mut ops, mut stays) = (0, false);
-        for stmt in &kernel.stmts[body.range()] {
-            match &stmt.kind {
-                StmtKind::Let { var, .. } | StmtKind::Loop { counter: var, .. } => {
-                    inside.insert(*var);
-                }
-                StmtKind::Assign { var, .. } => {
-                    mentioned.insert(*var);
-                    assigned.insert(*var);
-                }
-                StmtKind::Store { buffer, .. } => stays |= is_group_memory(kernel, *buffer),
-                StmtKind::Atomic { result, buffer, .. } => {
-                    inside.extend(result);
-                    stays |= is_group_memory(kernel, *buffer);
-                }
-                StmtKind::Subgroup { result, .. } => {
-                    inside.extend(result);
-                    stays = true;
-                }
-                StmtKind::Barrier | StmtKind::GridSync => stays = true,
-                StmtKind::If { .. }
-                | StmtKind::Break
-                | StmtKind::Continue
-                | StmtKind::Return
-                | StmtKind::Trap { .. }
-                | StmtKind::Scope { .. } => {}
-            }
-            let mut pending = stmt.kind.operands().to_vec();
-            while let Some(id) = pending.pop() {
-                let kind = &kernel.expr(id).kind;
-                match kind {
-                    ExprKind::Var { var } => {
-                        mentioned.insert(*var);
-                    }
-                    ExprKind::Load { buffer, .. } => stays |= is_group_memory(kernel, *buffer),
-                    ExprKind::Lit { .. }
-                    | ExprKind::Builtin { .. }
-                    | ExprKind::Len { .. }
-                    | ExprKind::Unary { .. }
-                    | ExprKind::Binary { .. }
-                    | ExprKind::Ternary { .. }
-                    | ExprKind::Cast { .. }
-                    | ExprKind::Bitcast { .. }
-                    | ExprKind::Vector { .. }
-                    | ExprKind::Extract { .. } => {}
-                }
-                ops += 1;
-                pending.extend(kind.operands());
-            }
+/// The ops of an iteration. `None` if its lanes exchange values or share memory of their workgroup: they must stay where the others of
+/// it are.
+fn ops(kernel: &Kernel, body: Body) -> Option<usize> {
+    let (mut ops, mut stays) = (0, false);
+    for stmt in &kernel.stmts[body.range()] {
+        match &stmt.kind {
+            StmtKind::Store { buffer, .. } | StmtKind::Atomic { buffer, .. } => stays |= is_group_memory(kernel, *buffer),
+            StmtKind::Subgroup { .. } | StmtKind::Barrier | StmtKind::GridSync => stays = true,
+            StmtKind::Let { .. }
+            | StmtKind::Assign { .. }
+            | StmtKind::If { .. }
+            | StmtKind::Loop { .. }
+            | StmtKind::Break
+            | StmtKind::Continue
+            | StmtKind::Return
+            | StmtKind::Trap { .. }
+            | StmtKind::Scope { .. } => {}
         }
-        let outside = |vars: BTreeSet<VarId>| vars.difference(&inside).copied().collect::<Vec<VarId>>();
-        let (inward, assigned) = (outside(mentioned), outside(assigned));
-        let compaction = (!stays).then(|| Compaction { inward, outward: assigned.clone(), ops });
-        Loop { assigned, compaction }
+        for operand in stmt.kind.operands() {
+            kernel.for_each_part(operand, &mut |_, part| {
+                ops += 1;
+                if let ExprKind::Load { buffer, .. } = part.kind {
+                    stays |= is_group_memory(kernel, buffer);
+                }
+            });
+        }
     }
+    (!stays).then_some(ops)
 }
 
 impl Compaction {
