@@ -28,6 +28,8 @@
 //!
 //! What is known about ids comes from the conditions around an access (`if gid.x < w`, `if lid.x == 0`), see `ranges.rs`.
 
+mod lanes;
+
 use super::affine::{Affine, Forms};
 use super::epochs::{Beginning, Epochs};
 use super::ranges::Flow;
@@ -36,6 +38,8 @@ use crate::diagnostic::{Diagnostic, Location};
 use crate::ir::{Access, AtomicOp, Axis, Builtin, NodeId};
 use crate::kernel::{AccessId, AccessKind, BufferId};
 use crate::ssa::{Def, InstId, InstKind, Leaf, Op, RegionId, Ssa, Value};
+use lanes::Meetings;
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::fmt;
 use vyre_spec::{ErrorCode, ReduceOp, Scalar, SubgroupShape};
@@ -286,6 +290,8 @@ struct AtomFacts {
 #[derive(Clone)]
 struct Site {
     access: AccessId,
+    /// It and those that are the same to whoever compares indices as sums.
+    alike: Vec<AccessId>,
     kind: AccessKind,
     /// Of an atomic whose result nobody uses.
     unused: Option<AtomicOp>,
@@ -360,6 +366,8 @@ struct Prover<'a> {
     used: Vec<bool>,
     /// Whether the workgroup has the declared size in every launch.
     fixed: bool,
+    /// What meets within a workgroup, if it was asked for; `None` if that is not known.
+    meetings: OnceCell<Option<Meetings>>,
 }
 
 impl<'a> Prover<'a> {
@@ -382,6 +390,7 @@ impl<'a> Prover<'a> {
             insts: vec![None; ssa.kernel.accesses.len()],
             used,
             fixed: ssa.kernel.size_matters().is_some(),
+            meetings: OnceCell::new(),
         };
         proof.find_loops(ssa.root, &mut Vec::new(), &mut Vec::new(), &mut 0);
         proof
@@ -495,6 +504,7 @@ impl<'a> Prover<'a> {
             sites[buffer.index()].push(Site {
                 adds: adds.collect(),
                 access,
+                alike: vec![access],
                 kind: ssa.kernel.access(access).kind,
                 unused,
                 stored,
@@ -515,17 +525,18 @@ impl<'a> Prover<'a> {
         let name = &self.ssa.kernel.buffer(id).name;
         let Some(first_write) = all.iter().find(|site| site.kind.writes()) else { return Ok(Vec::new()) };
         // Accesses that are alike in everything that is asked are compared once.
-        let mut sites: Vec<&Site> = Vec::new();
+        let mut sites: Vec<Site> = Vec::new();
         for site in all {
-            let alike = |other: &&Site| {
+            let alike = |other: &&mut Site| {
                 (other.kind, &other.unused, &other.stored) == (site.kind, &site.unused, &site.stored)
                     && other.index == site.index
                     && other.facts == site.facts
                     && other.ids == site.ids
                     && self.same_epochs(other, site)
             };
-            if !sites.iter().any(alike) {
-                sites.push(site);
+            match sites.iter_mut().find(alike) {
+                Some(other) => other.alike.push(site.access),
+                None => sites.push(site.clone()),
             }
             if sites.len() > MAX_SITES {
                 return Err(Reason {
@@ -586,6 +597,8 @@ impl<'a> Prover<'a> {
         let mut proven = self.fixed || local;
         if proven && together {
             match self.apart(a, b, Pairs::OneGroup) {
+                Some(found) if found.is_empty() => {}
+                _ if self.never_meet(a, b) => {}
                 Some(found) => conditions.extend(found),
                 None => proven = false,
             }
@@ -600,6 +613,16 @@ impl<'a> Prover<'a> {
             return Ok(Some(conditions));
         }
         Err(self.refusal(&buffer.name, a, b))
+    }
+
+    /// Whether two invocations of a workgroup never touch one element by these accesses between the same two barriers.
+    fn never_meet(&self, a: &Site, b: &Site) -> bool {
+        let meetings = self.meetings.get_or_init(|| Meetings::of(self.ssa, self.uniformity));
+        // Accesses that are alike as sums may be under conditions that only this looks at.
+        let pairs = |meetings: &Meetings| {
+            a.alike.iter().any(|one| b.alike.iter().any(|other| meetings.contain(*one, *other)))
+        };
+        meetings.as_ref().is_some_and(|meetings| !pairs(meetings))
     }
 
     fn refusal(&self, name: &str, a: &Site, b: &Site) -> Reason {
