@@ -431,6 +431,23 @@ impl<'a> Run<'a> {
                 (BinaryOp::Sub, Known::Plus(one, a), Known::Plus(other, b)) if one == other => {
                     return Known::Bits(u64::from(a.wrapping_sub(b)));
                 }
+                // Sums and multiples are exact modulo 2³², so that what is added stays apart from what is not known.
+                (BinaryOp::Add, Known::Plus(one, a), Known::Plus(other, b)) => {
+                    let symbols = vec![Known::Plus(one.min(other), 0), Known::Plus(one.max(other), 0)];
+                    let made = self.symbol(Made::Op(number_op(BinaryOp::Add), symbols));
+                    return sum(made, a.wrapping_add(b));
+                }
+                (BinaryOp::Sub, Known::Plus(one, a), Known::Plus(other, b)) => {
+                    let symbols = vec![Known::Plus(one, 0), Known::Plus(other, 0)];
+                    let made = self.symbol(Made::Op(number_op(BinaryOp::Sub), symbols));
+                    return sum(made, a.wrapping_sub(b));
+                }
+                (BinaryOp::Mul, Known::Plus(symbol, plus), Known::Bits(bits))
+                | (BinaryOp::Mul, Known::Bits(bits), Known::Plus(symbol, plus)) => {
+                    let operands = vec![Known::Plus(symbol, 0), Known::Bits(bits)];
+                    let made = self.symbol(Made::Op(number_op(BinaryOp::Mul), operands));
+                    return sum(made, plus.wrapping_mul(bits as u32));
+                }
                 (BinaryOp::Eq, Known::Plus(one, a), Known::Plus(other, b)) if one == other => {
                     return Known::Bits(u64::from(a == b));
                 }
@@ -696,8 +713,7 @@ impl<'a> Run<'a> {
             (Known::Bits(from), Known::Bits(to)) => Some((to as u32).saturating_sub(from as u32)),
             (_, _) => None,
         };
-        let trips: Option<Vec<u32>> =
-            (0..self.lanes).map(|lane| if mask.0[lane] { trips(lane) } else { Some(0) }).collect();
+        let trips: Option<Vec<u32>> = (0..self.lanes).map(|lane| if mask.0[lane] { trips(lane) } else { Some(0) }).collect();
         match trips {
             Some(trips) if trips.iter().all(|trips| *trips <= self.iterations) => {
                 self.run_loop(id, &from, &trips, inits, body, mask)
@@ -800,14 +816,7 @@ impl<'a> Run<'a> {
     }
 
     /// Walks a loop of which is not known how often it runs.
-    fn walk_twice(
-        &mut self,
-        id: InstId,
-        from: &Column,
-        inits: &[Value],
-        body: RegionId,
-        mask: &mut Mask,
-    ) -> Result<(), TooMuch> {
+    fn walk_twice(&mut self, id: InstId, from: &Column, inits: &[Value], body: RegionId, mask: &mut Mask) -> Result<(), TooMuch> {
         let ssa = self.ssa;
         let (counter, carried) = ssa.region(body).args.split_first().expect("a loop has a counter");
         let mut after = self.copy()?;
@@ -816,10 +825,7 @@ impl<'a> Run<'a> {
             let ordinal = self.fresh();
             let count = |run: &mut Self, lane: usize| match (from.at(lane), ordinal) {
                 (Known::Bits(from), Known::Plus(symbol, _)) => Known::Plus(symbol, from as u32),
-                (from @ Known::Plus(..), ordinal) => {
-                    let add = Op::Binary { op: BinaryOp::Add, ty: Scalar::U32, left: Value(0), right: Value(0) };
-                    run.symbol(Made::Op(add, vec![from, ordinal]))
-                }
+                (from @ Known::Plus(..), ordinal) => run.op(&number_op(BinaryOp::Add), &[from, ordinal]),
                 (_, _) => Known::Anything,
             };
             let count = match from {
@@ -844,6 +850,11 @@ impl<'a> Run<'a> {
         // Whoever got here may get behind it: there may be no iteration at all.
         Ok(())
     }
+}
+
+/// An op on two `u32`, without its operands.
+fn number_op(op: BinaryOp) -> Op {
+    Op::Binary { op, ty: Scalar::U32, left: Value(0), right: Value(0) }
 }
 
 /// What may be the one or the other.
@@ -881,13 +892,7 @@ fn simplified(column: Column) -> Column {
 }
 
 /// Finds what results and arguments may be, and what indices, conditions and bounds are.
-fn collect(
-    ssa: &Ssa,
-    id: RegionId,
-    loops: &mut Vec<InstId>,
-    sources: &mut HashMap<Value, Vec<Value>>,
-    needed: &mut Vec<Value>,
-) {
+fn collect(ssa: &Ssa, id: RegionId, loops: &mut Vec<InstId>, sources: &mut HashMap<Value, Vec<Value>>, needed: &mut Vec<Value>) {
     for inst_id in &ssa.region(id).insts {
         let inst = ssa.inst(*inst_id);
         match &inst.kind {
