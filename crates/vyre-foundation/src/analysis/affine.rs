@@ -37,7 +37,11 @@ impl Affine {
         Affine { terms: Vec::new(), constant }
     }
 
-    fn atom(atom: Value) -> Affine {
+    pub(super) fn one() -> Affine {
+        Affine::number(1)
+    }
+
+    pub(super) fn atom(atom: Value) -> Affine {
         Affine { terms: vec![(Product::of(&[atom]), 1)], constant: 0 }
     }
 
@@ -47,7 +51,7 @@ impl Affine {
         self.terms.is_empty().then_some(self.constant)
     }
 
-    fn of_terms(mut terms: Vec<(Product, u32)>, constant: u32) -> Affine {
+    pub(super) fn of_terms(mut terms: Vec<(Product, u32)>, constant: u32) -> Affine {
         terms.sort_unstable_by_key(|(product, _)| *product);
         terms.dedup_by(|later, earlier| {
             let same = later.0 == earlier.0;
@@ -60,13 +64,13 @@ impl Affine {
         Affine { terms, constant }
     }
 
-    fn plus(&self, other: &Affine, times: u32) -> Affine {
+    pub(super) fn plus(&self, other: &Affine, times: u32) -> Affine {
         let scaled = other.terms.iter().map(|(product, n)| (*product, n.wrapping_mul(times)));
         let terms = self.terms.iter().copied().chain(scaled).collect();
         Affine::of_terms(terms, self.constant.wrapping_add(other.constant.wrapping_mul(times)))
     }
 
-    fn times(&self, other: &Affine) -> Option<Affine> {
+    pub(super) fn times(&self, other: &Affine) -> Option<Affine> {
         let one = [(Product::of(&[]), 1)];
         let all = |form: &Affine| -> Vec<(Product, u32)> {
             let constant = one.iter().map(|(product, _)| (*product, form.constant));
