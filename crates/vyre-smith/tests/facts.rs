@@ -44,7 +44,8 @@ fn wrong_in_run(case: &Case, program: &Program, schedule: Schedule, width: u32, 
     let facts = Facts::of(validated, &launch, width);
     let mut watch = Watch::new(&facts, counts);
     match trace::run(program, &case.input_slices(), &options(case, schedule), &mut watch) {
-        Ok(_) | Err(RunError::Trap { .. }) => watch.finish(),
+        Ok(_) => watch.finish(false),
+        Err(RunError::Trap { .. }) => watch.finish(true),
         Err(other) => Some(other.to_string()),
     }
 }
@@ -75,11 +76,13 @@ fn schedule(number: u64) -> Schedule {
 
 /// Holds the facts about a program against a run of it and against the checked mode.
 fn hold(who: &str, case: &Case, program: &Program, number: u64, counts: &mut Counts) {
-    let width = [2, 4, 8, 16][(number % 4) as usize];
+    let width = [1, 2, 3, 4, 5, 8, 16, 32, 64][(number % 9) as usize];
     let wrong = wrong_in_run(case, program, schedule(number), width, counts).or_else(|| wrong_proof(case, program, counts));
     if let Some(wrong) = wrong {
-        let shown = Case { program: program.clone(), ..case.clone() };
-        panic!("{who}: {wrong}\n{program}\n{shown:?}");
+        let short = case.inputs.iter().map(Vec::len).sum::<usize>() < 1000;
+        let sizes: Vec<usize> = case.inputs.iter().map(Vec::len).collect();
+        let inputs = if short { format!("{:?}", case.inputs) } else { format!("of {sizes:?} bytes") };
+        panic!("{who}: {wrong}\n{program}\n{:?}\ninputs {inputs}", case.launch);
     }
 }
 
