@@ -990,18 +990,41 @@ impl<'p, 'a> View<'p, 'a> {
         let rest = a.shared.clone().plus(&b.shared, -1);
         let high = rest.clone().plus(&a.high, 1).plus(&b.low, -1);
         let low = rest.plus(&a.low, 1).plus(&b.high, -1);
-        let kept = self.conditions.len();
         // The order of the factors is not known where they are not numbers: whichever needs the least at the launch.
-        let mut best: Option<Vec<Condition>> = None;
-        permutations(digits.len(), &mut |order| {
-            self.conditions.truncate(kept);
-            if self.chain(&digits, order, high.clone(), low.clone()).is_some()
-                && best.as_ref().is_none_or(|best| self.conditions.len() < best.len())
-            {
-                best = Some(self.conditions.clone());
-            }
-        });
+        let mut best = None;
+        self.orders(&mut digits, 0, &high, &low, &mut best);
         best
+    }
+
+    /// Looks for an order of the digits in which each factor is larger than all that comes before it can add up to, and nothing wraps:
+    /// the first of those that need the fewest conditions. The digits before `placed` have their place, and what they and the rest
+    /// add up to is between `low` and `high`.
+    fn orders(&mut self, digits: &mut [(Sum, Sum)], placed: usize, high: &Sum, low: &Sum, best: &mut Option<Vec<Condition>>) {
+        // Conditions only become more.
+        if best.as_ref().is_some_and(|best| self.conditions.len() >= best.len()) {
+            return;
+        }
+        if placed == digits.len() {
+            let most = Sum::number(u32::MAX.into());
+            if self.require(most.clone().plus(high, -1)).is_some() && self.require(most.plus(low, 1)).is_some() {
+                let fewer = best.as_ref().is_none_or(|best| self.conditions.len() < best.len());
+                *best = if fewer { Some(self.conditions.clone()) } else { best.take() };
+            }
+            return;
+        }
+        for n in placed..digits.len() {
+            // The others keep their order.
+            digits[placed..=n].rotate_right(1);
+            let kept = self.conditions.len();
+            let (factor, most) = &digits[placed];
+            let least = factor.clone().plus(&Sum::number(1), -1);
+            if self.require(least.clone().plus(high, -1)).is_some() && self.require(least.plus(low, 1)).is_some() {
+                let span = factor.times(most);
+                self.orders(digits, placed + 1, &high.clone().plus(&span, 1), &low.clone().plus(&span, -1), best);
+            }
+            self.conditions.truncate(kept);
+            digits[placed..=n].rotate_left(1);
+        }
     }
 
     /// There is only one workgroup.
@@ -1010,21 +1033,6 @@ impl<'p, 'a> View<'p, 'a> {
             self.require(Sum::default().plus(&self.extent(id), -1))?;
         }
         Some(std::mem::take(&mut self.conditions))
-    }
-
-    /// Each factor is larger than all that comes before it can add up to, and nothing wraps.
-    fn chain(&mut self, digits: &[(Sum, Sum)], order: &[usize], mut high: Sum, mut low: Sum) -> Option<()> {
-        for n in order {
-            let (factor, most) = &digits[*n];
-            self.require(factor.clone().plus(&high, -1).plus(&Sum::number(1), -1))?;
-            self.require(factor.clone().plus(&low, 1).plus(&Sum::number(1), -1))?;
-            let span = factor.times(most);
-            high = high.plus(&span, 1);
-            low = low.plus(&span, -1);
-        }
-        let most = Sum::number(u32::MAX.into());
-        self.require(most.clone().plus(&high, -1))?;
-        self.require(most.plus(&low, 1))
     }
 
     /// The largest index of one is below the smallest of the other.
@@ -1257,22 +1265,6 @@ fn magnitude(factor: &Sum) -> Option<Sum> {
     } else {
         None
     }
-}
-
-fn permutations(count: usize, each: &mut impl FnMut(&[usize])) {
-    fn extend(order: &mut Vec<usize>, count: usize, each: &mut impl FnMut(&[usize])) {
-        if order.len() == count {
-            return each(order);
-        }
-        for n in 0..count {
-            if !order.contains(&n) {
-                order.push(n);
-                extend(order, count, each);
-                order.pop();
-            }
-        }
-    }
-    extend(&mut Vec::new(), count, each);
 }
 
 /// The loops that two invocations of a workgroup are in the same iteration of, whenever both accesses happen between the same two
