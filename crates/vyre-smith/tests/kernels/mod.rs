@@ -3,6 +3,8 @@
 //! The generator of the crate keeps its invocations apart by a discipline, and breaks it on purpose in ways that nobody would take for a
 //! proof. Here most kernels almost keep apart: a factor is one too small, a barrier is missing, a product may wrap.
 
+pub mod covering;
+
 use std::fmt::Write;
 use vyre_foundation::launch::LaunchConfig;
 use vyre_foundation::text;

@@ -57,6 +57,10 @@ claims! {
     ExactBound 100 "loops that ended by bounds that are known, with ways out that were not taken";
     NoBreak 1000 "loops that nothing could leave but their bounds";
     Covered 100 "elements of outputs that are said to be written completely";
+    CoveredBySeveral 0 "outputs with more elements than there are invocations that are said to be written completely";
+    CoveredByRows 0 "outputs with more elements than there are invocations in a row that are said to be written completely";
+    CoveredOverridden 0 "outputs that are said to be written completely by workgroups of another shape than the declared one";
+    Poisoned 10 "launches that gave the same bytes when such outputs were not zero at the start";
     NotNan 100 "floats that were said not to be NaN";
     NotInfinite 100 "floats that were said not to be infinite";
     NotSubnormal 100 "floats that were said not to be subnormal, under `floats ieee`";
@@ -294,6 +298,11 @@ impl<'a> Facts<'a> {
             covered,
             numbers,
         }
+    }
+
+    /// The outputs that the launch writes completely.
+    pub fn covered(&self) -> impl Iterator<Item = BufferId> {
+        (0..self.covered.len() as u32).map(BufferId).filter(|buffer| self.covered[buffer.index()])
     }
 
     /// Which of the workgroups, or of the subgroups, an invocation is part of.
@@ -856,9 +865,10 @@ impl Sink for Watch<'_, '_, '_> {
             }
             StmtKind::Return | StmtKind::Trap { .. } => {
                 self.invocations[who].retired = Some(position(at, stmt));
-                for (of, _) in at.loops {
-                    if !facts.trips[of.index()].is_some_and(|trips| trips.retires) {
-                        self.fail(|| format!("{stmt:?} retires {who}, and {of:?} around it does not say so"));
+                for (of, ordinal) in at.loops {
+                    let says = |trips: Trips| trips.retires && trips.exact().is_none_or(|exact| exact == ordinal + 1);
+                    if !facts.trips[of.index()].is_some_and(says) {
+                        self.fail(|| format!("{stmt:?} retires {who} in iteration {ordinal} of {of:?}, which does not say so"));
                     }
                 }
             }
