@@ -30,10 +30,7 @@ pub fn covering(number: u64) -> Option<Case> {
         [[1, 1, 1], [4, 1, 1], [8, 1, 1], [3, 1, 1], [16, 1, 1], [2, 2, 1], [4, 2, 1], [1, 4, 1], [2, 2, 2], [1, 2, 3]];
     let mut rng = Rng(number ^ 0x5EED_C0DE);
     let size = SIZES[rng.below(SIZES.len() as u64) as usize];
-    let grid: [u32; 3] = std::array::from_fn(|axis| {
-        let most = [4, 3, 2][axis];
-        if rng.chance(2) { 0 } else { 1 + rng.below(most) as u32 }
-    });
+    let grid: [u32; 3] = std::array::from_fn(|axis| 1 + rng.below([4, 3, 2][axis]) as u32);
     let types = OUTPUTS.map(|(_, types)| rng.below(types.len() as u64) as usize);
     let local = rng.chance(15);
     let mut maker = Maker { rng, out: String::new(), depth: 1, types, names: 0, local };
