@@ -134,7 +134,9 @@ impl Walk<'_> {
                                 left = self.region(body)?;
                                 is_first = false;
                             }
-                            other => return Err(Stop::Wrong(format!("{inst_id:?} is a loop, and there was {other:?}"))),
+                            other @ (Step::Iteration | Step::Branch(_)) => {
+                                return Err(Stop::Wrong(format!("{inst_id:?} is a loop, and there was {other:?}")));
+                            }
                         }
                     }
                 }
