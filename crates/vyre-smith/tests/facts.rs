@@ -11,17 +11,25 @@
 //! - Ranges: numbers were inside, and below the lengths that they are said to be below.
 //! - Index forms: their sum was the value; neighbouring lanes were apart by the stride.
 //! - Bounds: what is proven was in bounds.
-//! - Epochs: what cannot meet was never between the same two barriers.
+//! - Epochs: what cannot meet was never between the same two barriers, and each epoch began where it may.
+//! - Loops: each made as many iterations as it may, and was left in the ways that are known.
+//! - Outputs: every element of those that are said to be written completely was stored to before it was read, and a run in which they
+//!   begin with other bytes than 0 gives the same.
+//! - Floats: each was of one of its kinds.
+//! - Liveness: on the way of an invocation through the form nothing was read behind what it is not held across, and no more words
+//!   were held at once than is said.
 //! - Determinism: a launch that is proven has no race and no order that shows, as the checked mode finds.
 
 mod kernels;
 mod watch;
 
+use kernels::covering::covering;
 use kernels::kernel;
 use std::sync::atomic::{AtomicU64, Ordering};
 use vyre_foundation::analysis::determinism::Proof;
 use vyre_foundation::ir::Program;
-use vyre_foundation::launch::plan;
+use vyre_foundation::kernel::BufferId;
+use vyre_foundation::launch::{Launch, plan};
 use vyre_foundation::passes::optimize;
 use vyre_foundation::{specialize, text};
 use vyre_reference::checked::{Effort, Kind, Verdict, check};
@@ -42,11 +50,74 @@ fn wrong_in_run(case: &Case, program: &Program, schedule: Schedule, width: u32, 
     let sizes: Vec<u64> = case.inputs.iter().map(|bytes| bytes.len() as u64).collect();
     let launch = plan(program, &sizes, &case.launch).unwrap_or_else(|report| panic!("{report}"));
     let facts = Facts::of(validated, &launch, width);
+    let options = options(case, schedule);
     let mut watch = Watch::new(&facts, counts);
-    match trace::run(program, &case.input_slices(), &options(case, schedule), &mut watch) {
-        Ok(_) | Err(RunError::Trap { .. }) => watch.finish(),
+    let result = trace::run(program, &case.input_slices(), &options, &mut watch);
+    let wrong = match &result {
+        Ok(_) => watch.finish(false),
+        Err(RunError::Trap { .. }) => watch.finish(true),
         Err(other) => Some(other.to_string()),
+    };
+    let covered: Vec<BufferId> = facts.covered().collect();
+    wrong.or_else(|| wrong_if_poisoned(case, program, &covered, &launch, options, &result, counts))
+}
+
+/// What another run gives in which some outputs are not zero at the start, if that is not the same.
+fn wrong_if_poisoned(
+    case: &Case,
+    program: &Program,
+    covered: &[BufferId],
+    launch: &Launch,
+    mut options: Options,
+    result: &Result<Vec<Vec<u8>>, RunError>,
+    counts: &mut Counts,
+) -> Option<String> {
+    if covered.is_empty() {
+        return None;
     }
+    // A buffer that the caller gives the bytes of, instead of one that is zero. The order of outputs is that of bindings.
+    let mut text = program.to_string();
+    let mut inputs: Vec<(Option<u32>, Vec<u8>)> = program
+        .interface()
+        .inputs
+        .iter()
+        .zip(&case.inputs)
+        .map(|(n, bytes)| (program.buffers()[*n].binding, bytes.clone()))
+        .collect();
+    for buffer in covered {
+        let declared = &program.buffers()[buffer.index()];
+        let head = |access: &str| format!("buffer {}: {access} ", declared.name);
+        text = text.replacen(&head("output"), &head("read_write"), 1);
+        let elements = u64::from(launch.lengths[buffer.index()]);
+        if elements > launch.invocations() {
+            counts.add(Claim::CoveredBySeveral);
+        } else if elements > u64::from(launch.grid[0]) * u64::from(launch.workgroup_size[0]) {
+            counts.add(Claim::CoveredByRows);
+        }
+        if launch.workgroup_size != program.workgroup_size() {
+            counts.add(Claim::CoveredOverridden);
+        }
+        options.launch.output_counts.remove(declared.name.as_str());
+        inputs.push((declared.binding, vec![0xA5; launch.bytes[buffer.index()] as usize]));
+    }
+    inputs.sort_by_key(|(binding, _)| *binding);
+    let inputs: Vec<&[u8]> = inputs.iter().map(|(_, bytes)| &bytes[..]).collect();
+    let poisoned = text::parse("poisoned", &text).unwrap_or_else(|report| panic!("{report}"));
+    if options.launch.workgroup_override.is_none() {
+        options.launch.grid = Some(launch.grid);
+    }
+    let other = vyre_reference::run(&poisoned, &inputs, &options);
+    let same = match (result, &other) {
+        (Ok(bytes), Ok(others)) => bytes == others,
+        (Err(RunError::Trap { tag, invocation, .. }), Err(RunError::Trap { tag: other, invocation: others, .. })) => {
+            (tag, invocation) == (other, others)
+        }
+        (Ok(_) | Err(_), Ok(_) | Err(_)) => false,
+    };
+    counts.add(Claim::Poisoned);
+    (!same).then(|| {
+        format!("{covered:?} are written completely, and with other bytes at the start it gives {other:?}, not {result:?}")
+    })
 }
 
 /// What is wrong with a proof of determinism, as the checked mode finds.
@@ -75,11 +146,13 @@ fn schedule(number: u64) -> Schedule {
 
 /// Holds the facts about a program against a run of it and against the checked mode.
 fn hold(who: &str, case: &Case, program: &Program, number: u64, counts: &mut Counts) {
-    let width = [2, 4, 8, 16][(number % 4) as usize];
+    let width = [1, 2, 3, 4, 5, 8, 16, 32, 64][(number % 9) as usize];
     let wrong = wrong_in_run(case, program, schedule(number), width, counts).or_else(|| wrong_proof(case, program, counts));
     if let Some(wrong) = wrong {
-        let shown = Case { program: program.clone(), ..case.clone() };
-        panic!("{who}: {wrong}\n{program}\n{shown:?}");
+        let short = case.inputs.iter().map(Vec::len).sum::<usize>() < 1000;
+        let sizes: Vec<usize> = case.inputs.iter().map(Vec::len).collect();
+        let inputs = if short { format!("{:?}", case.inputs) } else { format!("of {sizes:?} bytes") };
+        panic!("{who}: {wrong}\n{program}\n{:?}\ninputs {inputs}", case.launch);
     }
 }
 
@@ -105,18 +178,17 @@ fn what_is_claimed_about_generated_programs_holds() {
     Counts::check(&totals, count);
 }
 
-#[test]
-fn what_is_claimed_about_kernels_that_almost_race_holds() {
+/// Holds the facts about so many kernels; gives how many of them were valid, and the counts.
+fn hold_kernels(count: u64, make: fn(u64) -> Option<Case>) -> (u64, Vec<AtomicU64>) {
     let totals = Counts::totals();
-    let valid = AtomicU64::new(0);
-    let (next, count) = (AtomicU64::new(0), asked(30_000));
+    let (next, valid) = (AtomicU64::new(0), AtomicU64::new(0));
     let work = || {
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
             if number >= count {
                 return;
             }
-            let Some(case) = kernel(number) else { continue };
+            let Some(case) = make(number) else { continue };
             let mut counts = Counts::default();
             hold(&format!("kernel {number}"), &case, &case.program, number, &mut counts);
             counts.add_to(&totals);
@@ -127,10 +199,28 @@ fn what_is_claimed_about_kernels_that_almost_race_holds() {
         scope.spawn(work);
         scope.spawn(work);
     });
-    let valid = valid.into_inner();
+    (valid.into_inner(), totals)
+}
+
+#[test]
+fn what_is_claimed_about_kernels_that_almost_race_holds() {
+    let (valid, totals) = hold_kernels(asked(30_000), kernel);
     let proven = totals[Claim::Deterministic as usize].load(Ordering::Relaxed);
     println!("{valid} valid kernels, {proven} launches proven");
     assert!(proven * 10 > valid, "only {proven} of {valid} launches are proven");
+}
+
+#[test]
+fn what_is_claimed_about_outputs_that_are_almost_covered_holds() {
+    let (valid, totals) = hold_kernels(asked(30_000), covering);
+    let [poisoned, elements] = [Claim::Poisoned, Claim::Covered].map(|claim| totals[claim as usize].load(Ordering::Relaxed));
+    println!("{valid} valid kernels, {poisoned} launches with outputs that are written completely, {elements} elements");
+    assert!(poisoned * 10 > valid, "only {poisoned} of {valid} launches write an output completely");
+    for claim in [Claim::CoveredBySeveral, Claim::CoveredByRows, Claim::CoveredOverridden] {
+        let count = totals[claim as usize].load(Ordering::Relaxed);
+        println!("{count:>12} {claim:?}");
+        assert!(count * 200 > valid, "{claim:?}: only {count} of {valid}");
+    }
 }
 
 #[test]

@@ -2,7 +2,11 @@
 //!
 //! Every instruction has a position, in the order of the form; an `if` or loop has one where it begins and one where it ends. A value
 //! is held from its definition to its last use. What is used in a loop and defined before it is used until the loop ends, since the
-//! next iteration needs it too. Leaves are not held: they are the same everywhere and can be had again.
+//! next iteration needs it too. A loop itself needs its bound until it ends, and its counter until the body does, whether the body
+//! reads them or not. Leaves are not held: they are the same everywhere and can be had again.
+//!
+//! All of this is about one invocation. Code that runs several together, with masks, also has to keep what the others need: the values
+//! of one arm while the other runs, and those that an invocation left a loop with until the last one leaves it.
 //!
 //! What runs the statements of a kernel has variables instead of values. A variable is needed where the value is that it holds there,
 //! so what has to be kept of them is told by the same facts: at grid barriers ([`Liveness::keeps`]) and for the lanes that are in a
@@ -151,7 +155,18 @@ impl Liveness {
     #[must_use]
     pub fn of(ssa: &Ssa) -> Liveness {
         let positions = Positions::of(ssa);
-        let last_use = last_uses(ssa, &positions, &vec![false; ssa.values.len()]);
+        let mut last_use = last_uses(ssa, &positions, &vec![false; ssa.values.len()]);
+        ssa.for_each_inst(ssa.root, &mut |id, inst| {
+            if let InstKind::Loop { to, body, .. } = inst.kind {
+                // If there is a loop around that `to` was defined before, it is held until the end of that one already.
+                for (value, until) in
+                    [(to, positions.insts[id.index()].1), (ssa.region(body).args[0], positions.ends[body.index()])]
+                {
+                    let last = &mut last_use[value.index()];
+                    *last = (*last).max(until);
+                }
+            }
+        });
         let mut change = vec![0i64; positions.effects.len() + 1];
         for (n, info) in ssa.values.iter().enumerate() {
             if held(info.def) && last_use[n] > positions.defined[n] {
@@ -167,7 +182,7 @@ impl Liveness {
         Liveness { words: words.collect(), positions, last_use }
     }
 
-    /// Whether a value is defined before an instruction and used behind it.
+    /// Whether a value is defined before an instruction and may be used behind it. What is not, no invocation reads any more.
     #[must_use]
     pub fn is_held_across(&self, ssa: &Ssa, value: Value, inst: InstId) -> bool {
         let (begins, ends, _) = self.positions.insts[inst.index()];
@@ -180,7 +195,8 @@ impl Liveness {
         (0..ssa.values.len() as u32).map(Value).filter(move |value| self.is_held_across(ssa, *value, inst))
     }
 
-    /// 32-bit words that are held at once at some point of a region, or below it, at most.
+    /// 32-bit words that an invocation holds at once, at most, in front of an instruction or the end of a region, or below it.
+    /// What an instruction reads is held in front of it; what it results in is not yet.
     #[must_use]
     pub fn pressure(&self, ssa: &Ssa, region: RegionId) -> u32 {
         let end = self.positions.ends[region.index()] as usize;
@@ -277,7 +293,20 @@ mod tests {
             .collect();
         // The next iteration needs `b` again; `a` was stored, and `k` is behind the barrier too.
         assert_eq!(names, ["b", "k"]);
-        // `b`, and in turn `a`, `k`, what is loaded, and the sum.
+        // `b`, `k`, and in turn what is loaded and the sum.
+        assert_eq!(liveness.pressure(&ssa, ssa.root), 3);
+    }
+
+    #[test]
+    fn a_barrier_in_a_loop_keeps_the_bound_and_the_counter() {
+        let ssa = form(
+            "program p {\n  workgroup 4\n  buffer x: read u32 @0\n  buffer out: output u32 @1\n\n  let n = x[0]\n  for k in 0..n {\n    \
+             out[gid.x] = 1\n    barrier\n  }\n}\n",
+        );
+        let liveness = Liveness::of(&ssa);
+        let held: Vec<Value> = liveness.held_across(&ssa, barrier(&ssa)).collect();
+        let InstKind::Loop { to, body, .. } = ssa.inst(ssa.region(ssa.root).insts[1]).kind else { panic!("a loop comes second") };
+        assert_eq!(held, [to, ssa.region(body).args[0]]);
         assert_eq!(liveness.pressure(&ssa, ssa.root), 2);
     }
 

@@ -17,7 +17,11 @@ pub struct Figure {
 /// The number of programs that `VYRE_SMITH_PROGRAMS` asks for, or the usual one.
 #[must_use]
 pub fn asked(usually: u64) -> u64 {
-    std::env::var("VYRE_SMITH_PROGRAMS").ok().and_then(|text| text.parse().ok()).unwrap_or(usually)
+    number_in("VYRE_SMITH_PROGRAMS").unwrap_or(usually)
+}
+
+fn number_in(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok()?.parse().ok()
 }
 
 /// A program of a figure.
@@ -48,10 +52,10 @@ impl Figure {
         Figure { seed, mixed: programs, each: Preset::large().iter().map(|preset| (*preset, each)).collect() }
     }
 
-    /// The figure that `VYRE_SMITH_PROGRAMS` asks for, or the usual one.
+    /// The figure that `VYRE_SMITH_PROGRAMS` asks for, or the usual one; of the seed that `VYRE_SMITH_SEED` asks for, or the usual one.
     #[must_use]
     pub fn asked(seed: u64, usually: u64) -> Figure {
-        Figure::of(seed, asked(usually))
+        Figure::of(number_in("VYRE_SMITH_SEED").unwrap_or(seed), asked(usually))
     }
 
     /// With programs whose bytes depend on the schedule: for every 8 of the mix one of each such preset.

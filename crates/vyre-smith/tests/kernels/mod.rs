@@ -3,6 +3,8 @@
 //! The generator of the crate keeps its invocations apart by a discipline, and breaks it on purpose in ways that nobody would take for a
 //! proof. Here most kernels almost keep apart: a factor is one too small, a barrier is missing, a product may wrap.
 
+pub mod covering;
+
 use std::fmt::Write;
 use vyre_foundation::launch::LaunchConfig;
 use vyre_foundation::text;
@@ -202,8 +204,19 @@ impl Maker {
         }
     }
 
+    /// A condition that is the same for the whole workgroup.
+    fn uniform_guard(&mut self) -> String {
+        let number = self.rng.below(3);
+        let counter = self.counters.last().cloned().unwrap_or_else(|| "w".into());
+        match self.rng.below(4) {
+            0 => format!("wid.x == {number}"),
+            1 => format!("w > {number}"),
+            _ => format!("{counter} == {number}"),
+        }
+    }
+
     fn statement(&mut self, uniform: bool) {
-        match self.rng.below(23) {
+        match self.rng.below(24) {
             0..=4 => {
                 let (index, value) = (self.index(false), self.value());
                 self.line(&format!("a[{index}] = {value}"));
@@ -245,7 +258,8 @@ impl Maker {
                 self.line("}");
             }
             19 if !self.counters.is_empty() => {
-                let (guard, way) = (self.guard(), self.rng.pick(&["break", "continue"]));
+                let guard = if uniform && self.rng.chance(70) { self.uniform_guard() } else { self.guard() };
+                let way = self.rng.pick(&["break", "continue"]);
                 self.line(&format!("if {guard} {{"));
                 self.depth += 1;
                 if self.rng.chance(50) {
@@ -256,7 +270,16 @@ impl Maker {
                 self.depth -= 1;
                 self.line("}");
             }
-            20 | 21 => {
+            20 => {
+                let guard = self.guard();
+                self.line(&format!("if {guard} {{"));
+                if self.rng.chance(50) {
+                    self.line("} else {");
+                }
+                self.line("  return");
+                self.line("}");
+            }
+            21 | 22 => {
                 let assign = self.assign();
                 self.line(&assign);
             }

@@ -1,13 +1,20 @@
 //! The facts about a program, and a watcher of its runs that holds them against what happens.
 
+mod path;
+
+use path::{Path, Step};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::num::FpCategory;
 use std::sync::atomic::{AtomicU64, Ordering};
-use vyre_foundation::analysis::{Affine, Bounds, Epochs, Forms, Numbers, Range, Ranges, Scope, Stride, Uniformity};
-use vyre_foundation::ir::Scalar;
-use vyre_foundation::kernel::{AccessId, BufferId, ExprId, Kernel, StmtId, StmtKind};
+use vyre_foundation::analysis::{
+    Affine, Beginning, Bounds, Epochs, Floats, Forms, Kinds, Liveness, Loops, Numbers, Outputs, Range, Ranges, Scope, Stride,
+    Trips, Uniformity,
+};
+use vyre_foundation::ir::{FloatMode, Scalar};
+use vyre_foundation::kernel::{AccessId, AccessKind, BufferId, ExprId, Kernel, MemoryAccess, StmtId, StmtKind};
 use vyre_foundation::launch::Launch;
-use vyre_foundation::ssa::{Def, InstKind, Leaf, RegionId, Ssa, Value as SsaValue};
+use vyre_foundation::ssa::{Def, InstId, InstKind, Leaf, RegionId, Ssa, Value as SsaValue};
 use vyre_foundation::validate::Validated;
 use vyre_reference::trace::{At, Sink};
 use vyre_scalar::Value;
@@ -43,12 +50,37 @@ claims! {
     GroupEpoch 100 "pairs of accesses that no epoch of a workgroup has both of";
     GridEpoch 10 "pairs of accesses that no epoch of the grid has both of";
     Iterations 100 "accesses in loops whose iterations are kept apart by a barrier";
+    GroupBeginning 1000 "accesses behind the barrier, or the start, that their epoch begins with";
+    GridBeginning 100 "accesses behind the grid barrier, or the start, that their epoch begins with";
+    Trips 1000 "loops that were left after a number of iterations that has a bound";
+    ExactTrips 1000 "loops that were left after the one number of iterations that it can be";
+    ExactBound 100 "loops that ended by bounds that are known, with ways out that were not taken";
+    NoBreak 1000 "loops that nothing could leave but their bounds";
+    Covered 100 "elements of outputs that are said to be written completely";
+    CoveredBySeveral 0 "outputs with more elements than there are invocations that are said to be written completely";
+    CoveredByRows 0 "outputs with more elements than there are invocations in a row that are said to be written completely";
+    CoveredOverridden 0 "outputs that are said to be written completely by workgroups of another shape than the declared one";
+    Poisoned 10 "launches that gave the same bytes when such outputs were not zero at the start";
+    NotNan 100 "floats that were said not to be NaN";
+    NotInfinite 100 "floats that were said not to be infinite";
+    NotSubnormal 100 "floats that were said not to be subnormal, under `floats ieee`";
+    NotNegativeZero 100 "floats that were said not to be −0, under `floats ieee`";
+    Canonical 100 "floats under `floats canonical`";
+    NarrowCanonical 100 "floats under `floats canonical` of which more is known";
+    DeadAtBarrier 100 "values that a barrier does not have to keep";
+    DeadAfterLoop 1000 "values that are not needed behind a loop";
+    Pressure 100 "ways that held as many words at once as is said to be the most";
     Deterministic 200 "launches that are proven to be deterministic";
 }
 
 /// How often each kind of claim was met.
-#[derive(Default)]
 pub struct Counts([u64; CLAIMS.len()]);
+
+impl Default for Counts {
+    fn default() -> Counts {
+        Counts([0; CLAIMS.len()])
+    }
+}
 
 impl Counts {
     pub fn add(&mut self, claim: Claim) {
@@ -109,6 +141,8 @@ pub struct Facts<'a> {
     bounds: Bounds,
     group_epochs: Epochs,
     grid_epochs: Epochs,
+    floats: Floats,
+    liveness: Liveness,
     lengths: &'a [u32],
     /// Invocations of a workgroup, and of the dispatch.
     per_workgroup: u32,
@@ -133,6 +167,12 @@ pub struct Facts<'a> {
     watched_exits: Vec<bool>,
     /// By loop: whether every iteration has a barrier.
     synchronised: Vec<bool>,
+    /// By loop: what is known of its iterations.
+    trips: Vec<Option<Trips>>,
+    /// By barrier: its instruction.
+    barriers: Vec<Option<InstId>>,
+    /// By buffer: whether all of it is said to be written.
+    covered: Vec<bool>,
 }
 
 const SCOPES: [Scope; 3] = [Scope::Dispatch, Scope::Workgroup, Scope::Subgroup];
@@ -206,6 +246,21 @@ impl<'a> Facts<'a> {
                 | StmtKind::Scope { .. } => {}
             }
         }
+        let known = Loops::of(ssa);
+        let mut trips = vec![None; kernel.stmts.len()];
+        let mut barriers = vec![None; kernel.stmts.len()];
+        ssa.for_each_inst(ssa.root, &mut |id, inst| match inst.kind {
+            InstKind::Loop { .. } => trips[inst.stmt.index()] = known.trips(id),
+            InstKind::Barrier | InstKind::GridSync => barriers[inst.stmt.index()] = Some(id),
+            InstKind::Op(_)
+            | InstKind::Load { .. }
+            | InstKind::Store { .. }
+            | InstKind::Atomic { .. }
+            | InstKind::Subgroup { .. }
+            | InstKind::If { .. } => {}
+        });
+        let outputs = Outputs::of(ssa);
+        let covered = (0..kernel.buffers.len() as u32).map(|n| outputs.is_covered(BufferId(n), launch)).collect();
         let synchronised = (0..kernel.stmts.len())
             .map(|n| {
                 let is_loop = matches!(kernel.stmts[n].kind, StmtKind::Loop { .. });
@@ -219,6 +274,8 @@ impl<'a> Facts<'a> {
             bounds: Bounds::of(ssa),
             grid_epochs: Epochs::of_grid(ssa),
             group_epochs,
+            floats: Floats::of(ssa),
+            liveness: Liveness::of(ssa),
             lengths: &launch.lengths,
             per_workgroup: launch.workgroup_size.iter().product(),
             invocations: launch.invocations() as u32,
@@ -236,8 +293,16 @@ impl<'a> Facts<'a> {
             stmts,
             watched_exits,
             synchronised,
+            trips,
+            barriers,
+            covered,
             numbers,
         }
+    }
+
+    /// The outputs that the launch writes completely.
+    pub fn covered(&self) -> impl Iterator<Item = BufferId> {
+        (0..self.covered.len() as u32).map(BufferId).filter(|buffer| self.covered[buffer.index()])
     }
 
     /// Which of the workgroups, or of the subgroups, an invocation is part of.
@@ -299,6 +364,11 @@ struct Invocation {
     retired: Option<Position>,
     /// Whether its iteration was ended by a `break` or `continue`.
     cut: bool,
+    /// Whether it has just met a `break`.
+    breaks: bool,
+    /// The last barrier, and the last grid barrier, that it came to.
+    barrier: Option<InstId>,
+    grid_barrier: Option<InstId>,
 }
 
 impl Invocation {
@@ -350,6 +420,34 @@ impl Epoch {
     }
 }
 
+/// What a float with these bits is: its kind, and whether it is NaN, infinite, subnormal, −0.
+fn kind(ty: Scalar, bits: u64) -> (Kinds, [bool; 4]) {
+    let (category, is_negative) = match ty {
+        Scalar::F64 => (f64::from_bits(bits).classify(), f64::from_bits(bits).is_sign_negative()),
+        Scalar::F32 | Scalar::Bool | Scalar::U32 | Scalar::I32 | Scalar::U64 | Scalar::I64 => {
+            (f32::from_bits(bits as u32).classify(), f32::from_bits(bits as u32).is_sign_negative())
+        }
+    };
+    let [positive, negative] = match category {
+        FpCategory::Nan => [Kinds::NAN; 2],
+        FpCategory::Infinite => [Kinds::INFINITY, Kinds::NEGATIVE_INFINITY],
+        FpCategory::Subnormal => [Kinds::SUBNORMAL, Kinds::NEGATIVE_SUBNORMAL],
+        FpCategory::Zero => [Kinds::ZERO, Kinds::NEGATIVE_ZERO],
+        FpCategory::Normal => [Kinds::POSITIVE, Kinds::NEGATIVE],
+    };
+    let is = |other: FpCategory| category == other;
+    let is_negative_zero = is(FpCategory::Zero) && is_negative;
+    let kind = if is_negative { negative } else { positive };
+    (kind, [is(FpCategory::Nan), is(FpCategory::Infinite), is(FpCategory::Subnormal), is_negative_zero])
+}
+
+/// Those whose choices are kept: one in the middle, and the last.
+fn watched_paths(invocations: u32) -> Vec<(u32, Path)> {
+    let mut watched = vec![invocations / 3, invocations.saturating_sub(1)];
+    watched.dedup();
+    watched.into_iter().map(|who| (who, Path::default())).filter(|(who, _)| *who < invocations).collect()
+}
+
 /// How an iteration ended: by a statement, or at the end of the body.
 type Ended = Option<StmtId>;
 
@@ -370,6 +468,10 @@ pub struct Watch<'f, 'a, 'c> {
     /// By workgroup, loop and the iteration around it: the first and the last iteration in which there was an access in this epoch.
     spans: Map<(u32, u32, Iteration), (u32, u32)>,
     accessed: Vec<bool>,
+    /// By buffer that is said to be written completely: the elements that were stored to.
+    written: Vec<Option<Vec<bool>>>,
+    /// The choices of some invocations.
+    paths: Vec<(u32, Path)>,
 }
 
 impl<'f, 'a, 'c> Watch<'f, 'a, 'c> {
@@ -387,6 +489,19 @@ impl<'f, 'a, 'c> Watch<'f, 'a, 'c> {
             grid: Epoch::default(),
             spans: Map::default(),
             accessed: vec![false; facts.kernel.accesses.len()],
+            written: facts
+                .covered
+                .iter()
+                .zip(facts.lengths)
+                .map(|(covered, length)| covered.then(|| vec![false; *length as usize]))
+                .collect(),
+            paths: watched_paths(facts.invocations),
+        }
+    }
+
+    fn step(&mut self, who: u32, step: Step) {
+        if let Some((_, path)) = self.paths.iter_mut().find(|(of, _)| *of == who) {
+            path.push(step);
         }
     }
 
@@ -494,9 +609,105 @@ impl<'f, 'a, 'c> Watch<'f, 'a, 'c> {
         }
     }
 
+    fn float(&mut self, who: u32, ssa: SsaValue, value: Value) {
+        let facts = self.facts;
+        let (ty, count) = match facts.ssa.value(ssa).ty {
+            ValueType::Scalar(ty) => (ty, 1),
+            ValueType::Vector(ty, count) => (ty, usize::from(count)),
+        };
+        if !ty.is_float() {
+            return;
+        }
+        let kinds = facts.floats.kinds(ssa);
+        let may_be = [kinds.may_be_nan(), kinds.may_be_infinite(), kinds.may_be_subnormal(), kinds.may_be_negative_zero()];
+        let claims = [Claim::NotNan, Claim::NotInfinite, Claim::NotSubnormal, Claim::NotNegativeZero];
+        match facts.kernel.floats {
+            FloatMode::Ieee => {
+                may_be.iter().zip(claims).filter(|(may_be, _)| !**may_be).for_each(|(_, claim)| self.counts.add(claim));
+            }
+            FloatMode::Canonical => {
+                let [nan, infinite, subnormal, negative_zero] = may_be;
+                self.counts.add(Claim::Canonical);
+                if !nan || !infinite {
+                    self.counts.add(Claim::NarrowCanonical);
+                }
+                if subnormal || negative_zero {
+                    self.fail(|| format!("%{} is {kinds:?} under `floats canonical`", ssa.0));
+                }
+            }
+        }
+        for bits in &value.0[..count] {
+            let (kind, is) = kind(ty, *bits);
+            if !kinds.meets(kind) || is.iter().zip(may_be).any(|(is, may_be)| *is && !may_be) {
+                self.fail(|| format!("invocation {who}: %{} is {bits:#x}, and its kinds are {kinds:?}", ssa.0));
+            }
+        }
+    }
+
+    fn trips(&mut self, who: u32, stmt: StmtId, iterations: u32) {
+        let broke = std::mem::take(&mut self.invocations[who as usize].breaks);
+        let Some(trips) = self.facts.trips[stmt.index()] else {
+            return self.fail(|| format!("nothing is known of {stmt:?}, and it was reached"));
+        };
+        let exact = trips.exact();
+        let fits = iterations <= trips.at_most
+            && (broke || iterations >= trips.at_least)
+            && (!broke || trips.breaks)
+            && exact.is_none_or(|exact| iterations == exact);
+        if !fits {
+            return self.fail(|| format!("{stmt:?} has {trips:?}, and {who} leaves it after {iterations}, by a break: {broke}"));
+        }
+        if trips.at_most < u32::MAX {
+            self.counts.add(Claim::Trips);
+        }
+        if exact.is_some() {
+            self.counts.add(Claim::ExactTrips);
+        } else if !broke && trips.at_least == trips.at_most {
+            self.counts.add(Claim::ExactBound);
+        }
+        if !trips.breaks && !trips.retires {
+            self.counts.add(Claim::NoBreak);
+        }
+    }
+
+    fn beginning(&mut self, who: u32, access: AccessId) {
+        let facts = self.facts;
+        let own = &self.invocations[who as usize];
+        let uses = &facts.kernel.uses;
+        let sides = [
+            (&facts.group_epochs, own.barrier, uses.barrier || uses.grid_sync, Claim::GroupBeginning),
+            (&facts.grid_epochs, own.grid_barrier, uses.grid_sync, Claim::GridBeginning),
+        ];
+        for (epochs, barrier, has_any, claim) in sides {
+            let Some(beginnings) = epochs.common(access, access) else { continue };
+            let began = barrier.map_or(Beginning::Start, Beginning::Barrier);
+            if !beginnings.contains(&began) {
+                self.fail(|| format!("{access:?} is in epochs that begin with {beginnings:?}, and in {who} it was {began:?}"));
+            } else if has_any {
+                self.counts.add(claim);
+            }
+        }
+    }
+
+    /// Notes that an element of an output was touched.
+    fn written(&mut self, who: u32, access: AccessId, element: u32) {
+        let MemoryAccess { kind, buffer, .. } = self.facts.kernel.accesses[access.index()];
+        let Some(written) = &mut self.written[buffer.index()] else { return };
+        match kind {
+            AccessKind::Store => written[element as usize] = true,
+            AccessKind::Load | AccessKind::AtomicLoad | AccessKind::Atomic => {
+                let is_written = written[element as usize];
+                if !is_written {
+                    self.fail(|| format!("{buffer:?} is written before it is read, and {who} reads element {element} first"));
+                }
+            }
+        }
+    }
+
     fn branch(&mut self, at: At<'_>, stmt: StmtId, taken: bool) {
         let facts = self.facts;
         let who = at.invocation;
+        self.step(who, Step::Branch(taken));
         let iteration = self.invocations[who as usize].innermost();
         if let Some(scope) = facts.stmts[stmt.index()] {
             let among = facts.instance(scope, who);
@@ -523,8 +734,20 @@ impl<'f, 'a, 'c> Watch<'f, 'a, 'c> {
         }
     }
 
-    /// After the run: what can only be told then. Gives what was wrong.
-    pub fn finish(mut self) -> Option<String> {
+    /// After the run: what can only be told then. Gives what was wrong. A run that trapped has no outputs.
+    pub fn finish(mut self, trapped: bool) -> Option<String> {
+        for (who, path) in std::mem::take(&mut self.paths) {
+            if let Some(wrong) = path::wrong(self.facts.ssa, &self.facts.liveness, &path, self.counts) {
+                self.fail(|| format!("invocation {who}: {wrong}"));
+            }
+        }
+        for (n, written) in std::mem::take(&mut self.written).into_iter().enumerate() {
+            let Some(written) = written.filter(|_| !trapped) else { continue };
+            match written.iter().position(|written| !written) {
+                Some(element) => self.fail(|| format!("buffer {n} is written completely, and element {element} is not")),
+                None => written.iter().for_each(|_| self.counts.add(Claim::Covered)),
+            }
+        }
         (0..self.epochs.len()).for_each(|n| self.end_epoch(n));
         self.end_grid_epoch();
         self.check_exits();
@@ -626,16 +849,36 @@ impl Sink for Watch<'_, '_, '_> {
     fn statement(&mut self, at: At<'_>, stmt: StmtId) {
         let facts = self.facts;
         let who = at.invocation as usize;
-        match facts.kernel.stmt(stmt).kind {
+        let kind = &facts.kernel.stmt(stmt).kind;
+        match kind {
             StmtKind::Break | StmtKind::Continue => {
                 self.invocations[who].cut = true;
+                self.invocations[who].breaks = matches!(kind, StmtKind::Break);
+                let says = |trips: Trips| if matches!(kind, StmtKind::Break) { trips.breaks } else { trips.continues };
+                if !at.loops.last().and_then(|(of, _)| facts.trips[of.index()]).is_some_and(says) {
+                    self.fail(|| format!("{stmt:?} ends an iteration, and its loop does not say so"));
+                }
                 let iteration = self.invocations[who].innermost();
                 if let Some((of, _)) = at.loops.last() {
                     self.ended(at.invocation, iteration, *of, Some(stmt));
                 }
             }
-            StmtKind::Return | StmtKind::Trap { .. } => self.invocations[who].retired = Some(position(at, stmt)),
+            StmtKind::Return | StmtKind::Trap { .. } => {
+                self.invocations[who].retired = Some(position(at, stmt));
+                for (of, ordinal) in at.loops {
+                    let says = |trips: Trips| trips.retires && trips.exact().is_none_or(|exact| exact == ordinal + 1);
+                    if !facts.trips[of.index()].is_some_and(says) {
+                        self.fail(|| format!("{stmt:?} retires {who} in iteration {ordinal} of {of:?}, which does not say so"));
+                    }
+                }
+            }
             StmtKind::Barrier | StmtKind::GridSync | StmtKind::Subgroup { .. } => {
+                if let Some(barrier) = facts.barriers[stmt.index()] {
+                    self.invocations[who].barrier = Some(barrier);
+                    if matches!(kind, StmtKind::GridSync) {
+                        self.invocations[who].grid_barrier = Some(barrier);
+                    }
+                }
                 for around in at.loops.iter().map(|(stmt, _)| *stmt).chain([stmt]) {
                     match facts.uniformity.synchronises(around) {
                         true => self.counts.add(Claim::Synchronises),
@@ -663,8 +906,13 @@ impl Sink for Watch<'_, '_, '_> {
             if bits != value.scalar() {
                 self.fail(|| format!("the literal %{} is {value:?}", ssa.0));
             }
+            self.float(who, ssa, value);
+            if let Some(stmt) = facts.conditions[expr.index()] {
+                self.branch(at, stmt, value.scalar() != 0);
+            }
             return;
         }
+        self.float(who, ssa, value);
         self.number(who, expr, ssa, value);
         let Some(iteration) = self.invocations[who as usize].iteration(facts.depths[ssa.index()]) else {
             return self.fail(|| format!("%{} is used outside of its loop", ssa.0));
@@ -683,6 +931,11 @@ impl Sink for Watch<'_, '_, '_> {
 
     fn iteration(&mut self, at: At<'_>) {
         let Some((stmt, ordinal)) = at.loops.last().copied() else { return };
+        self.step(at.invocation, Step::Iteration);
+        match self.facts.trips[stmt.index()] {
+            Some(trips) if ordinal < trips.at_most => {}
+            trips => self.fail(|| format!("{stmt:?} has {trips:?}, and {} begins iteration {ordinal}", at.invocation)),
+        }
         let own = &mut self.invocations[at.invocation as usize];
         if ordinal > 0
             && let Some(last) = own.iterations.pop()
@@ -701,6 +954,8 @@ impl Sink for Watch<'_, '_, '_> {
     fn loop_ends(&mut self, at: At<'_>, stmt: StmtId, iterations: u32) {
         let facts = self.facts;
         let who = at.invocation;
+        self.step(who, Step::LoopEnds);
+        self.trips(who, stmt, iterations);
         let own = &mut self.invocations[who as usize];
         if iterations > 0
             && let Some(last) = own.iterations.pop()
@@ -729,6 +984,10 @@ impl Sink for Watch<'_, '_, '_> {
             }
         }
         self.accessed[access.index()] = true;
+        self.beginning(at.invocation, access);
+        if in_bounds {
+            self.written(at.invocation, access, element);
+        }
         let workgroup = at.invocation / facts.per_workgroup;
         self.epochs[workgroup as usize].add(access);
         self.grid.add(access);

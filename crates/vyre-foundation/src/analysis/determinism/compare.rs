@@ -399,15 +399,9 @@ impl<'p, 'a> View<'p, 'a> {
         let rest = a.shared.clone().plus(&b.shared, -1);
         let high = rest.clone().plus(&a.high, 1).plus(&b.low, -1);
         let low = rest.plus(&a.low, 1).plus(&b.high, -1);
-        let kept = self.conditions.len();
         // The order of the factors is not known where they are not numbers: whichever need the least at the launch.
         let mut found = Alternatives::new();
-        permutations(digits.len(), &mut |order| {
-            self.conditions.truncate(kept);
-            if self.chain(&digits, order, high.clone(), low.clone()).is_some() {
-                found.extend(self.alternative());
-            }
-        });
+        self.orders(&mut digits, 0, &high, &low, &mut |view| found.extend(view.alternative()));
         self.fewest(found)
     }
 
@@ -473,16 +467,12 @@ impl<'p, 'a> View<'p, 'a> {
         let rest = a.shared.clone().plus(&b.shared, -1);
         let high = rest.clone().plus(&a.high, 1).plus(&b.low, -1);
         let low = rest.plus(&a.low, 1).plus(&b.high, -1);
-        let kept = self.conditions.len();
         let mut fewest: Option<Vec<Sum>> = None;
-        permutations(digits.len(), &mut |order| {
-            self.conditions.truncate(kept);
-            let is_told = self.chain(&digits, order, high.clone(), low.clone()).is_some();
-            if is_told && fewest.as_ref().is_none_or(|fewest| self.conditions.len() < fewest.len()) {
-                fewest = Some(self.conditions.clone());
+        self.orders(&mut digits, 0, &high, &low, &mut |view| {
+            if fewest.as_ref().is_none_or(|fewest| view.conditions.len() < fewest.len()) {
+                fewest = Some(view.conditions.clone());
             }
         });
-        self.conditions.truncate(kept);
         match fewest {
             Some(conditions) => {
                 self.conditions = conditions;
@@ -581,18 +571,31 @@ impl<'p, 'a> View<'p, 'a> {
         Some(vec![self.alternative()?])
     }
 
-    /// Each factor is larger than all that comes before it can add up to, and nothing wraps.
-    pub(super) fn chain(&mut self, digits: &[(Sum, Sum)], order: &[usize], mut high: Sum, mut low: Sum) -> Option<()> {
-        for n in order {
-            let (factor, span) = &digits[*n];
-            self.require(factor.clone().plus(&high, -1).plus(&Sum::number(1), -1))?;
-            self.require(factor.clone().plus(&low, 1).plus(&Sum::number(1), -1))?;
-            high = high.plus(span, 1);
-            low = low.plus(span, -1);
+    /// Calls `found` for every order of the digits in which each factor is larger than all that comes before it can add up to, and
+    /// nothing wraps; what that takes is among the conditions then, and only then. The digits before `placed` have their place, and what
+    /// they and the rest add up to is between `-low` and `high`. An order is given up at its first digit that cannot have its place.
+    fn orders(&mut self, digits: &mut [(Sum, Sum)], placed: usize, high: &Sum, low: &Sum, found: &mut dyn FnMut(&Self)) {
+        let kept = self.conditions.len();
+        if placed == digits.len() {
+            let most = Sum::number(u32::MAX.into());
+            if self.require(most.clone().plus(high, -1)).is_some() && self.require(most.plus(low, 1)).is_some() {
+                found(self);
+            }
+            self.conditions.truncate(kept);
+            return;
         }
-        let most = Sum::number(u32::MAX.into());
-        self.require(most.clone().plus(&high, -1))?;
-        self.require(most.plus(&low, 1))
+        for n in placed..digits.len() {
+            // The others keep their order.
+            digits[placed..=n].rotate_right(1);
+            let (factor, span) = &digits[placed];
+            let least = factor.clone().plus(&Sum::number(1), -1);
+            if self.require(least.clone().plus(high, -1)).is_some() && self.require(least.plus(low, 1)).is_some() {
+                let (high, low) = (high.clone().plus(span, 1), low.clone().plus(span, -1));
+                self.orders(digits, placed + 1, &high, &low, found);
+            }
+            self.conditions.truncate(kept);
+            digits[placed..=n].rotate_left(1);
+        }
     }
 
     /// The largest index of one is below the smallest of the other.
@@ -686,22 +689,6 @@ fn borrow(side: &mut Side, other: &Side, id: Builtin, only: u32) {
         side.digits.insert(id, factor.clone());
         side.shared = std::mem::take(&mut side.shared).plus(factor, -i128::from(only));
     }
-}
-
-fn permutations(count: usize, each: &mut impl FnMut(&[usize])) {
-    fn extend(order: &mut Vec<usize>, count: usize, each: &mut impl FnMut(&[usize])) {
-        if order.len() == count {
-            return each(order);
-        }
-        for n in 0..count {
-            if !order.contains(&n) {
-                order.push(n);
-                extend(order, count, each);
-                order.pop();
-            }
-        }
-    }
-    extend(&mut Vec::new(), count, each);
 }
 
 /// The loops that two invocations of a workgroup are in the same iteration of, whenever both accesses happen between the same two
