@@ -1,0 +1,231 @@
+//! Writing files: whoever looks at one finds all of the new bytes or all of the old, also after the machine has lost its power.
+//!
+//! Bytes go to a temporary file beside the place, are synchronised with the disk, and are renamed into it. A link stays a link: what it
+//! points to is replaced. Only regular files are replaced, never a device, a pipe or a folder, and a file that may not be written is
+//! left alone although its folder would allow it. The new file has the permissions of the old one. What was begun and not finished
+//! is removed.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
+
+/// Why a file was not written.
+#[derive(Debug)]
+pub struct FileError {
+    /// The file, as it was named.
+    pub path: PathBuf,
+    /// What the system says, or what is wrong with the place.
+    pub error: io::Error,
+}
+
+impl fmt::Display for FileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot write {}: {}", self.path.display(), self.error)
+    }
+}
+
+impl std::error::Error for FileError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.error)
+    }
+}
+
+/// Puts bytes in the place of what a file holds, or makes the file.
+pub fn replace(path: impl AsRef<Path>, bytes: &[u8]) -> Result<(), FileError> {
+    replace_all(&[(path.as_ref(), bytes)])
+}
+
+/// The same for several files: if one cannot be written, none has changed. (Only if the system fails between two renames some have.)
+pub fn replace_all(files: &[(&Path, &[u8])]) -> Result<(), FileError> {
+    let about = |path: &Path| {
+        let path = path.to_path_buf();
+        move |error| FileError { path, error }
+    };
+    let mut prepared = Vec::with_capacity(files.len());
+    for (path, bytes) in files {
+        prepared.push((*path, Prepared::new(path, bytes).map_err(about(path))?));
+    }
+    for (path, prepared) in prepared {
+        prepared.commit().map_err(about(path))?;
+    }
+    Ok(())
+}
+
+/// Whether two paths lead to one file, by whatever names; files that do not exist yet are compared by their places.
+#[must_use]
+pub fn is_same(one: impl AsRef<Path>, other: impl AsRef<Path>) -> bool {
+    match (place(one.as_ref()), place(other.as_ref())) {
+        (Ok(one), Ok(other)) => one == other || same_inode(&one, &other),
+        // A place that cannot be found cannot be written either.
+        (Err(_), _) | (_, Err(_)) => false,
+    }
+}
+
+#[cfg(unix)]
+fn same_inode(one: &Path, other: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let number = |path: &Path| fs::metadata(path).map(|data| (data.dev(), data.ino())).ok();
+    number(one).is_some_and(|one| number(other) == Some(one))
+}
+
+#[cfg(not(unix))]
+fn same_inode(_: &Path, _: &Path) -> bool {
+    false
+}
+
+/// New bytes beside their place.
+struct Prepared {
+    file: NamedTempFile,
+    place: PathBuf,
+}
+
+impl Prepared {
+    fn new(path: &Path, bytes: &[u8]) -> io::Result<Prepared> {
+        let place = place(path)?;
+        let folder = place.parent().ok_or_else(|| io::Error::other("it is not the path of a file"))?;
+        let old = match fs::metadata(&place) {
+            Ok(data) if !data.is_file() => return Err(io::Error::other("it is not a regular file")),
+            Ok(data) if data.permissions().readonly() => return Err(io::Error::other("it is read-only")),
+            Ok(data) => Some(data.permissions()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(error),
+        };
+        let mut file = builder().tempfile_in(folder)?;
+        file.write_all(bytes)?;
+        if let Some(permissions) = old {
+            file.as_file().set_permissions(permissions)?;
+        }
+        file.as_file().sync_all()?;
+        Ok(Prepared { file, place })
+    }
+
+    fn commit(self) -> io::Result<()> {
+        self.file.persist(&self.place).map_err(|error| error.error)?;
+        // The name is on the disk when its folder is. Not every system lets folders be synchronised.
+        match self.place.parent().map(File::open) {
+            Some(Ok(folder)) => folder.sync_all().or(Ok(())),
+            Some(Err(_)) | None => Ok(()),
+        }
+    }
+}
+
+/// Temporary files that get the permissions of any new file when they stay.
+fn builder() -> tempfile::Builder<'static, 'static> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".vyre-").suffix(".tmp");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        // What the user's mask leaves of it.
+        builder.permissions(fs::Permissions::from_mode(0o666));
+    }
+    builder
+}
+
+/// Where the bytes of a path are: links are followed, also one that leads to a file which does not exist yet.
+fn place(path: &Path) -> io::Result<PathBuf> {
+    const MAX_LINKS: usize = 40;
+    let mut path = path.to_path_buf();
+    for _ in 0..MAX_LINKS {
+        match fs::canonicalize(&path) {
+            Ok(place) => return Ok(place),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+        let folder = match path.parent() {
+            Some(folder) if folder.as_os_str().is_empty() => Path::new("."),
+            Some(folder) => folder,
+            None => return Err(io::Error::other("it is not the path of a file")),
+        };
+        let folder = fs::canonicalize(folder)?;
+        match fs::read_link(&path) {
+            Ok(target) => path = folder.join(target),
+            Err(_) => {
+                let name = path.file_name().ok_or_else(|| io::Error::other("it is not the path of a file"))?;
+                return Ok(folder.join(name));
+            }
+        }
+    }
+    Err(io::Error::other("it is a link that leads nowhere"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder() -> tempfile::TempDir {
+        tempfile::tempdir().expect("a temporary folder")
+    }
+
+    /// What is in a folder, by name.
+    fn names(folder: &Path) -> Vec<String> {
+        let mut names: Vec<String> =
+            fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn files_are_made_and_replaced_and_nothing_is_left_beside_them() {
+        let folder = folder();
+        let path = folder.path().join("a");
+        replace(&path, b"one").unwrap();
+        replace(&path, b"two").unwrap();
+        assert_eq!((fs::read(&path).unwrap(), names(folder.path())), (b"two".to_vec(), vec!["a".to_string()]));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn permissions_and_links_stay() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let folder = folder();
+        let [file, link, ahead] = ["file", "link", "ahead"].map(|name| folder.path().join(name));
+        replace(&file, b"one").unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o750)).unwrap();
+        symlink("file", &link).unwrap();
+        replace(&link, b"two").unwrap();
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o750);
+        assert_eq!(fs::read(&file).unwrap(), b"two");
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert!(is_same(&file, &link) && !is_same(&file, &ahead));
+        // A link to a file that does not exist yet makes that file.
+        symlink("later", &ahead).unwrap();
+        replace(&ahead, b"three").unwrap();
+        assert_eq!(fs::read(folder.path().join("later")).unwrap(), b"three");
+        fs::hard_link(&file, folder.path().join("hard")).unwrap();
+        assert!(is_same(&file, folder.path().join("hard")));
+        symlink("round", folder.path().join("round")).unwrap();
+        assert!(replace(folder.path().join("round"), b"").is_err());
+    }
+
+    #[test]
+    fn what_is_not_a_file_or_may_not_be_written_is_left_alone() {
+        let folder = folder();
+        let inner = folder.path().join("inner");
+        fs::create_dir(&inner).unwrap();
+        let error = replace(&inner, b"x").unwrap_err().to_string();
+        assert!(error.contains("inner") && error.contains("not a regular file"), "{error}");
+        let kept = folder.path().join("kept");
+        replace(&kept, b"old").unwrap();
+        let mut permissions = fs::metadata(&kept).unwrap().permissions();
+        permissions.set_readonly(true);
+        fs::set_permissions(&kept, permissions).unwrap();
+        assert!(replace(&kept, b"new").unwrap_err().to_string().contains("read-only"));
+        assert_eq!(fs::read(&kept).unwrap(), b"old");
+        assert!(replace(folder.path().join("no/such/folder"), b"x").is_err());
+        assert_eq!(names(folder.path()), ["inner", "kept"]);
+    }
+
+    #[test]
+    fn of_several_files_all_are_written_or_none() {
+        let folder = folder();
+        let [one, two, bad] = ["one", "two", "no/file"].map(|name| folder.path().join(name));
+        replace(&one, b"old").unwrap();
+        assert!(replace_all(&[(&one, b"new"), (&two, b"new"), (&bad, b"new")]).is_err());
+        assert_eq!((fs::read(&one).unwrap(), names(folder.path())), (b"old".to_vec(), vec!["one".to_string()]));
+        replace_all(&[(&one, b"new"), (&two, b"new")]).unwrap();
+        assert_eq!((fs::read(&one).unwrap(), fs::read(&two).unwrap()), (b"new".to_vec(), b"new".to_vec()));
+    }
+}
