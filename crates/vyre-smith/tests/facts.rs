@@ -33,14 +33,14 @@ use watch::{Claim, Counts, Facts, Watch};
 const SEED: u64 = 9;
 
 fn options(case: &Case, schedule: Schedule) -> Options {
-    Options { launch: case.launch.clone(), fuel: case.fuel.saturating_mul(4), schedule, ..Options::default() }
+    Options { launch: case.config.launch(), fuel: case.fuel.saturating_mul(4), schedule, ..Options::default() }
 }
 
 /// What is wrong with the facts about a program, as one run of it shows.
 fn wrong_in_run(case: &Case, program: &Program, schedule: Schedule, width: u32, counts: &mut Counts) -> Option<String> {
     let validated = program.validated().unwrap_or_else(|report| panic!("{report}"));
     let sizes: Vec<u64> = case.inputs.iter().map(|bytes| bytes.len() as u64).collect();
-    let launch = plan(program, &sizes, &case.launch).unwrap_or_else(|report| panic!("{report}"));
+    let launch = plan(program, &sizes, &case.config.launch()).unwrap_or_else(|report| panic!("{report}"));
     let facts = Facts::of(validated, &launch, width);
     let mut watch = Watch::new(&facts, counts);
     match trace::run(program, &case.input_slices(), &options(case, schedule), &mut watch) {
@@ -52,7 +52,7 @@ fn wrong_in_run(case: &Case, program: &Program, schedule: Schedule, width: u32, 
 /// What is wrong with a proof of determinism, as the checked mode finds.
 fn wrong_proof(case: &Case, program: &Program, counts: &mut Counts) -> Option<String> {
     let sizes: Vec<u64> = case.inputs.iter().map(|bytes| bytes.len() as u64).collect();
-    let launch = plan(program, &sizes, &case.launch).unwrap_or_else(|report| panic!("{report}"));
+    let launch = plan(program, &sizes, &case.config.launch()).unwrap_or_else(|report| panic!("{report}"));
     if program.proof_for(&launch, &case.input_slices()).unwrap_or_else(|report| panic!("{report}")) != Proof::Holds {
         return None;
     }
@@ -90,8 +90,8 @@ fn what_is_claimed_about_generated_programs_holds() {
     let count = figure.programs();
     let counted = figure.count(|numbered: &Numbered, counts: &mut Counts| {
         let mut case = numbered.case();
-        let values = std::mem::take(&mut case.specialization);
-        let values = values.iter().map(|(name, value)| (name.as_str(), value));
+        let values = std::mem::take(&mut case.config.specialization);
+        let values = values.iter();
         case.program = specialize(&case.program, values).unwrap_or_else(|report| panic!("{report}"));
         let who = format!("program {} of {}", numbered.number, numbered.preset.name());
         let optimized = optimize(&case.program);

@@ -51,14 +51,14 @@ impl Planted {
 }
 
 fn options(case: &Case) -> Options {
-    Options { launch: case.launch.clone(), specialization: case.specialization.clone(), fuel: case.fuel, ..Options::default() }
+    Options::from(case)
 }
 
 /// Whether a case gives other bytes, or another trap, with the fault.
 fn shows(fault: Planted, case: &Case) -> bool {
     let trap = |error: RunError| match error {
         RunError::Trap { tag, invocation, .. } => Some((tag, invocation)),
-        RunError::Rejected(_) | RunError::OutOfFuel { .. } => None,
+        RunError::Rejected(_) | RunError::OutOfFuel { .. } | RunError::Timeout | RunError::Cancelled => None,
     };
     let options = options(case);
     let right = run(&case.program, &case.input_slices(), &options).map_err(trap);

@@ -23,12 +23,11 @@ use crate::dna::{Dna, stretched};
 use config::{Config, Discipline};
 use memory::{Buffer, Class, GridRole, GroupRole, MAX_PER};
 use shape::{Extent, Shape};
-use std::collections::BTreeMap;
+use vyre_foundation::config::{DispatchConfig, SpecMap};
 use vyre_foundation::ir::{
     Access, Body, BufferDecl, ConstDecl, DataType, Element, Expr, FloatMode, Name, Node, Parts, Program, Scalar, Size, SpecValue,
     ValueType,
 };
-use vyre_foundation::launch::LaunchConfig;
 use vyre_spec::Storage;
 use vyre_spec::limits::MAX_WORKGROUP_BYTES;
 use vyre_worker::Case;
@@ -49,10 +48,8 @@ const LARGE_DNA: usize = 4096;
 pub struct Generated {
     /// The program.
     pub program: Program,
-    /// Its grid and the lengths of its outputs.
-    pub launch: LaunchConfig,
-    /// Values for some of its constants.
-    pub specialization: BTreeMap<String, SpecValue>,
+    /// Its grid, the lengths of its outputs, values for some of its constants.
+    pub config: DispatchConfig,
     /// Steps that a dispatch takes at most, whatever the inputs hold.
     pub fuel: u64,
     /// Invocations that it was made for; a launch without a grid may have others.
@@ -66,8 +63,7 @@ impl Generated {
         Case {
             program: self.program.clone(),
             inputs: crate::inputs::inputs(self, dna),
-            launch: self.launch.clone(),
-            specialization: self.specialization.clone(),
+            config: self.config.clone(),
             fuel: self.fuel,
         }
     }
@@ -198,13 +194,13 @@ impl Generator<'_> {
         let floats = if self.dna.chance(35) { FloatMode::Canonical } else { FloatMode::Ieee };
         let body = if self.dna.chance(4) { nodes } else { vec![Node::region("p", nodes)] };
         let specialization = self.specialization(&consts);
-        let launch = self.launch(&decls);
+        let config = DispatchConfig { specialization, ..self.launch(&decls) };
         // A launch without a grid covers the longest buffer that is written.
         let invocations = self.shape.invocations();
         let most = u64::from(max_length(invocations) + self.shape.group());
         let parts = Parts { buffers: decls, consts, workgroup, floats, subgroup: self.subgroup, body: Body::from(body) };
         let fuel = most * (2 * self.steps + 8);
-        Generated { program: Program::from_parts(parts), launch, specialization, fuel, invocations }
+        Generated { program: Program::from_parts(parts), config, fuel, invocations }
     }
 
     fn constants(&mut self) -> Vec<ConstDecl> {
@@ -233,8 +229,8 @@ impl Generator<'_> {
     }
 
     /// Values for some of the constants: never for one that sizes the workgroup, which the body counts on.
-    fn specialization(&mut self, consts: &[ConstDecl]) -> BTreeMap<String, SpecValue> {
-        let mut values = BTreeMap::new();
+    fn specialization(&mut self, consts: &[ConstDecl]) -> SpecMap {
+        let mut values = SpecMap::new();
         for decl in consts {
             if decl.name == "size" || !self.dna.chance(40) {
                 continue;
@@ -392,8 +388,8 @@ impl Generator<'_> {
         }
     }
 
-    fn launch(&mut self, decls: &[BufferDecl]) -> LaunchConfig {
-        let mut launch = LaunchConfig::default();
+    fn launch(&mut self, decls: &[BufferDecl]) -> DispatchConfig {
+        let mut config = DispatchConfig::default();
         let one_dimension = self.shape.flat();
         let given = match self.config.extent {
             Extent::Few => 100,
@@ -401,19 +397,19 @@ impl Generator<'_> {
             Extent::Many => 50,
         };
         if !one_dimension || self.dna.chance(given) {
-            launch.grid = Some(self.shape.grid);
+            config.grid_override = Some(self.shape.grid);
             if self.config.overridable {
-                launch.workgroup_override = Some(self.shape.regrouped(&mut self.dna));
+                config.workgroup_override = Some(self.shape.regrouped(&mut self.dna));
             }
         }
         let inferred = decls.iter().any(|decl| decl.access.is_input() && decl.count.is_none()) && self.dna.chance(20);
         for decl in decls {
             if decl.access == Access::Output && decl.count.is_none() && !inferred {
                 let per = self.buffers.iter().find(|buffer| buffer.name == decl.name).map_or(1, |buffer| buffer.per);
-                launch.output_counts.insert(decl.name.to_string(), self.length(per));
+                config.output_counts.insert(decl.name.to_string(), self.length(per));
             }
         }
-        launch
+        config
     }
 }
 
