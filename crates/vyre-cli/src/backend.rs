@@ -1,8 +1,7 @@
 //! A backend as a subject of `vyre fuzz`.
 
 use vyre::backend::registry::{acquire, registered_devices};
-use vyre::specialization::SpecMap;
-use vyre::{BackendError, DispatchConfig, VyreBackend};
+use vyre::{BackendError, VyreBackend};
 use vyre_worker::{Case, Failure, Outputs, Subject};
 
 /// What subjects that are backends are called: this and the backend's id.
@@ -34,15 +33,7 @@ impl Subject for BackendSubject {
             Some(backend) => backend,
             None => acquire(self.name.trim_start_matches(PREFIX)).map_err(failure)?,
         };
-        let config = DispatchConfig {
-            grid_override: case.launch.grid,
-            workgroup_override: case.launch.workgroup_override,
-            output_counts: case.launch.output_counts.clone(),
-            max_output_bytes: Some(case.launch.max_output_bytes),
-            specialization: case.specialization.clone().into_iter().collect::<SpecMap>(),
-            ..DispatchConfig::default()
-        };
-        let outcome = backend.dispatch_borrowed(&case.program, &case.input_slices(), &config).map_err(failure);
+        let outcome = backend.dispatch_borrowed(&case.program, &case.input_slices(), &case.config).map_err(failure);
         self.open = Some(backend).filter(|backend| !backend.device_lost());
         outcome
     }

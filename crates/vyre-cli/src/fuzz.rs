@@ -446,8 +446,7 @@ fn describe(out: &mut String, bundle: &Bundle) {
 
 /// The elements of buffers, as far as they are shown.
 fn buffers(case: &Case, which: &[usize], bytes: &[Vec<u8>]) -> String {
-    let values = case.specialization.iter().map(|(name, value)| (name.as_str(), value));
-    let Ok(program) = vyre::specialize(&case.program, values) else { return "of no valid program".into() };
+    let Ok(program) = case.specialized() else { return "of no valid program".into() };
     let Ok(validated) = program.validated() else { return "of no valid program".into() };
     let shown: Vec<String> = which
         .iter()

@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 use vyre::ir::{ConstDecl, DataType, Program, SpecValue};
 use vyre::kernel::{Buffer, Kernel};
-use vyre::launch::{LaunchConfig, Over, check_inputs, grid_over, inputs_by_name};
+use vyre::launch::{Over, check_inputs, grid_over, inputs_by_name};
 use vyre::reference::Options;
 use vyre::spec::ErrorCode;
-use vyre::{Diagnostic, DispatchConfig, Report, specialize, values};
+use vyre::specialization::SpecMap;
+use vyre::{Diagnostic, DispatchConfig, Report, values};
 
 #[derive(clap::Args, Clone)]
 pub struct LaunchArgs {
@@ -36,6 +37,9 @@ pub struct LaunchArgs {
     /// Bytes that all outputs may take together [default: 1073741824]
     #[arg(long, value_name = "BYTES")]
     max_output_bytes: Option<u64>,
+    /// What else is said about the dispatch, by a manifest.
+    #[arg(skip)]
+    said: DispatchConfig,
 }
 
 /// A program and what to run it on.
@@ -44,8 +48,8 @@ pub struct Launched {
     pub program: Program,
     /// Its constants are not.
     pub declared: Program,
-    /// Values for them.
-    pub constants: BTreeMap<String, SpecValue>,
+    /// Everything that is said about the dispatch, values for the constants included.
+    pub config: DispatchConfig,
     /// In the order of the interface.
     pub inputs: Vec<Vec<u8>>,
     pub options: Options,
@@ -54,14 +58,7 @@ pub struct Launched {
 impl Launched {
     /// The launch as backends take it; constants are already in the program.
     pub fn dispatch_config(&self) -> DispatchConfig {
-        let launch = &self.options.launch;
-        DispatchConfig {
-            grid_override: launch.grid,
-            workgroup_override: launch.workgroup_override,
-            output_counts: launch.output_counts.clone(),
-            max_output_bytes: Some(launch.max_output_bytes),
-            ..DispatchConfig::default()
-        }
+        self.config.without_specialization()
     }
 
     pub fn inputs(&self) -> Vec<&[u8]> {
@@ -83,31 +80,33 @@ impl LaunchArgs {
     pub fn launch(&self, declared: Program) -> Result<Launched, Failure> {
         declared.validated().map_err(Clone::clone)?;
         let constants = constants(&declared, &self.constants)?;
-        let program = specialize(&declared, constants.iter().map(|(name, value)| (name.as_str(), value)))?;
+        let program = constants.apply(&declared)?;
         let kernel = program.validated().map_err(Clone::clone)?.kernel();
         let given = inputs(kernel, &self.inputs)?;
         let named: Vec<(&str, &[u8])> = given.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice())).collect();
         let inputs: Vec<Vec<u8>> = inputs_by_name(&program, &named)?.into_iter().map(<[u8]>::to_vec).collect();
         let sizes: Vec<u64> = inputs.iter().map(|bytes| bytes.len() as u64).collect();
         check_inputs(&program, &sizes)?;
-        let defaults = Options::default();
-        let mut launch = LaunchConfig {
-            grid: self.grid.map(|grid| grid.0),
+        let mut config = DispatchConfig {
+            grid_override: self.grid.map(|grid| grid.0),
             workgroup_override: self.workgroup.map(|size| size.0),
             output_counts: lengths(&self.lengths)?,
-            max_output_bytes: self.max_output_bytes.unwrap_or(defaults.launch.max_output_bytes),
+            max_output_bytes: self.max_output_bytes,
+            specialization: constants,
+            ..self.said.clone()
         };
         if let Some(over) = &self.over {
             let over = over.parse().map_or(Over::Buffer(over), Over::Invocations);
-            launch.grid = Some(grid_over(&program, &sizes, &launch, over)?);
+            config.grid_override = Some(grid_over(&program, &sizes, &config.launch(), over)?);
         }
-        let options = Options { launch, fuel: self.fuel.unwrap_or(defaults.fuel), ..defaults };
-        Ok(Launched { program, declared, constants, inputs, options })
+        let defaults = Options::default();
+        let options = Options { launch: config.launch(), fuel: self.fuel.unwrap_or(defaults.fuel), ..defaults };
+        Ok(Launched { program, declared, config, inputs, options })
     }
 
     /// The flags, and what a config says where they say nothing.
     pub fn over(&self, config: &DispatchConfig) -> LaunchArgs {
-        let mut whole = self.clone();
+        let mut whole = LaunchArgs { said: config.clone(), ..self.clone() };
         whole.grid = self.grid.or(config.grid_override.map(Triple).filter(|_| self.over.is_none()));
         whole.workgroup = self.workgroup.or(config.workgroup_override.map(Triple));
         whole.max_output_bytes = self.max_output_bytes.or(config.max_output_bytes);
@@ -174,9 +173,9 @@ fn triple(text: &str) -> Result<Triple, String> {
     Ok(Triple(triple))
 }
 
-fn constants(program: &Program, given: &[(String, String)]) -> Result<BTreeMap<String, SpecValue>, Failure> {
+fn constants(program: &Program, given: &[(String, String)]) -> Result<SpecMap, Failure> {
     let known: HashMap<&str, &ConstDecl> = program.parts().consts.iter().map(|decl| (decl.name.as_str(), decl)).collect();
-    let mut values = BTreeMap::new();
+    let mut values = SpecMap::new();
     for (name, text) in given {
         let Some(decl) = known.get(name.as_str()) else {
             // Specialization itself reports names it does not know.
@@ -190,9 +189,10 @@ fn constants(program: &Program, given: &[(String, String)]) -> Result<BTreeMap<S
                     .found(text),
             )
         })?;
-        if values.insert(name.clone(), value).is_some() {
+        if values.get(name).is_some() {
             return Err(given_twice(name));
         }
+        values.insert(name, value);
     }
     Ok(values)
 }

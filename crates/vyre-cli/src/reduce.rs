@@ -134,8 +134,8 @@ fn case(args: &Args) -> Result<Case, Failure> {
     program.validated().map_err(Clone::clone)?;
     let given = !args.launch.written().is_empty();
     match args.launch.launch(program.clone()) {
-        Ok(Launched { declared, constants, inputs, options, .. }) => {
-            let case = Case { program: declared, inputs, launch: options.launch, specialization: constants, fuel: options.fuel };
+        Ok(Launched { declared, config, inputs, options, .. }) => {
+            let case = Case { program: declared, inputs, config, fuel: options.fuel };
             if given || fits(&case) { Ok(case) } else { stand_in(program) }
         }
         Err(failure) if given => Err(failure),
@@ -145,7 +145,7 @@ fn case(args: &Args) -> Result<Case, Failure> {
 
 fn fits(case: &Case) -> bool {
     let sizes: Vec<u64> = case.inputs.iter().map(|bytes| bytes.len() as u64).collect();
-    specialize(&case.program, []).is_ok_and(|program| plan(&program, &sizes, &case.launch).is_ok())
+    specialize(&case.program, []).is_ok_and(|program| plan(&program, &sizes, &case.config.launch()).is_ok())
 }
 
 fn stand_in(program: Program) -> Result<Case, Failure> {
@@ -159,11 +159,11 @@ fn stand_in(program: Program) -> Result<Case, Failure> {
     };
     let inputs = resolved.interface().inputs.iter().map(zeros).collect();
     let mut case = Case::new(program, inputs);
-    case.launch.grid = Some([1, 1, 1]);
+    case.config.grid_override = Some([1, 1, 1]);
     let open = |i: &&usize| kernel.buffers[**i].count.is_none() && !kernel.buffers[**i].access.is_input();
     let lengths =
         resolved.interface().outputs.iter().filter(open).map(|i| (kernel.buffers[*i].name.as_str().to_string(), length));
-    case.launch.output_counts = lengths.collect();
+    case.config.output_counts = lengths.collect();
     Ok(case)
 }
 
@@ -221,12 +221,7 @@ impl Output {
 
 /// What the reference makes of a case, if it does not take long.
 fn expected(case: &Case) -> Option<Result<Vec<Vec<u8>>, Outcome>> {
-    let options = Options {
-        launch: case.launch.clone(),
-        specialization: case.specialization.clone(),
-        fuel: case.fuel.min(1 << 24),
-        ..Options::default()
-    };
+    let options = Options { fuel: case.fuel.min(1 << 24), ..Options::from(case) };
     match vyre::reference::run(&case.program, &case.input_slices(), &options) {
         Ok(outputs) => Some(Ok(outputs)),
         Err(RunError::Trap { tag, invocation, .. }) => Some(Err(Outcome::Trap { tag, invocation })),
@@ -317,15 +312,15 @@ impl Drop for Predicate {
 /// The flags of a launch but for its inputs, each after a space.
 fn launch_flags(case: &Case) -> String {
     let mut flags = String::new();
-    for (flag, size) in [("grid", case.launch.grid), ("workgroup", case.launch.workgroup_override)] {
+    for (flag, size) in [("grid", case.config.grid_override), ("workgroup", case.config.workgroup_override)] {
         if let Some([x, y, z]) = size {
             let _ = write!(flags, " --{flag} {x},{y},{z}");
         }
     }
-    for (name, count) in &case.launch.output_counts {
+    for (name, count) in &case.config.output_counts {
         let _ = write!(flags, " --len {}", quoted(&format!("{name}={count}")));
     }
-    for (name, value) in &case.specialization {
+    for (name, value) in case.config.specialization.iter() {
         let _ = write!(flags, " --const {}", quoted(&format!("{name}={value}")));
     }
     flags
@@ -473,7 +468,7 @@ fn conclude(reduced: &Reduced, file: &Output, predicate: &Predicate, args: &Args
 
 /// The command that runs a case; `None` if its inputs cannot be written as values.
 fn run_command(case: &Case, path: &Path) -> Option<String> {
-    let program = specialize(&case.program, case.specialization.iter().map(|(name, value)| (name.as_str(), value))).ok()?;
+    let program = case.specialized().ok()?;
     let kernel = program.validated().ok()?.kernel();
     let mut command = format!("vyre run {}", quoted(&path.display().to_string()));
     for (i, bytes) in program.interface().inputs.iter().zip(&case.inputs) {

@@ -109,7 +109,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let own_flags = args.schedule != Schedule::Forward || args.launch.fuel().is_some();
     let name = args.backend.as_deref().or(said).unwrap_or(if own_flags { REFERENCE } else { AUTO });
     // The reference itself knows the statement that trapped, and takes schedules and fuel.
-    let asks_backend = args.timed || args.explain || args.save_manifest.is_some();
+    let asks_backend = args.timed || args.explain || args.save_manifest.is_some() || manifest.is_some();
     if own_flags && (name != REFERENCE || asks_backend) {
         return Err(Failure::Usage("--schedule and --fuel are for `vyre run` on the reference, without its backend".into()));
     }

@@ -7,6 +7,7 @@
 //! - [`grid_sync`]: programs with grid barriers as several dispatches.
 //! - [`resident`]: the handles of data that stays on a device.
 //! - [`observability`]: counters of dispatches, and spans.
+//! - [`files`]: writing files whole or not at all.
 //! - [`json`]: errors of every layer for programs to read.
 //! - [`launch`]: a program's identity as devices take it.
 //! - [`route`](mod@route): which backend can run a program, and why others cannot.
@@ -14,6 +15,7 @@
 
 pub mod backend;
 pub mod device;
+pub mod files;
 pub mod grid_sync;
 pub mod json;
 pub mod launch;

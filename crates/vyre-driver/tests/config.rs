@@ -114,7 +114,7 @@ fn lengths_of_outputs_are_laid_over_each_other_by_name() {
 #[test]
 fn what_changes_code_cannot_change_from_call_to_call() {
     let refused = |call: DispatchConfig, compiled: &DispatchConfig, what: &str| {
-        let error = call.over(compiled).unwrap_err();
+        let error = BackendError::from(call.over(compiled).unwrap_err());
         assert!(matches!(&error, BackendError::InvalidProgram { fix } if fix.contains(what)), "{what}: {error}");
     };
     let nothing = DispatchConfig::default();

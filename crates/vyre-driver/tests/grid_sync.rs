@@ -17,7 +17,6 @@ use vyre_driver::grid_sync::{
 use vyre_driver::specialization::SpecMap;
 use vyre_driver::{BackendError, DispatchConfig, Resource, VyreBackend};
 use vyre_foundation::ir::{BufferDecl, DataType, Expr, Node, Program, Scalar, SpecValue};
-use vyre_foundation::launch::plan;
 use vyre_reference::checked::{Effort, Verdict, check};
 use vyre_reference::{Options, Schedule};
 use vyre_smith::generate::{Preset, asked, dna, generate};
@@ -1287,15 +1286,11 @@ fn for_each(count: u64, each: impl Fn(&str, &Program, &[&[u8]], &DispatchConfig)
                         continue;
                     }
                     // What is added to the program must not change its grid.
-                    let sizes: Vec<u64> = case.input_slices().iter().map(|bytes| bytes.len() as u64).collect();
-                    let specialized = case.specialization.clone().into_iter().collect::<SpecMap>().apply(&case.program);
-                    let launch = specialized.and_then(|program| plan(&program, &sizes, &case.launch));
-                    let grid = launch.ok().map(|launch| launch.grid).filter(|grid| !grid.contains(&0));
+                    let grid = case.plan().ok().map(|launch| launch.grid).filter(|grid| !grid.contains(&0));
                     let config = DispatchConfig {
-                        grid_override: grid.or(case.launch.grid),
-                        output_counts: case.launch.output_counts.clone(),
-                        specialization: case.specialization.clone().into_iter().collect(),
-                        ..DispatchConfig::default()
+                        grid_override: grid.or(case.config.grid_override),
+                        workgroup_override: None,
+                        ..case.config.clone()
                     };
                     let what = format!("program {number} of {}", preset.name());
                     each(&what, &program, &case.input_slices(), &config);

@@ -5,7 +5,10 @@
 //! - [`validate`]: the rules of the language, and the resolved kernel that a valid program gives.
 //! - [`specialize`](specialize()): values for specialization constants.
 //! - [`launch`]: buffer lengths and geometry of one dispatch.
+//! - [`config`]: what a caller can say about a dispatch.
+//! - [`case`]: a dispatch as a value: program, inputs, config.
 //! - [`wire`]: programs as bytes.
+//! - [`json`]: programs for tools.
 //! - [`values`]: elements of buffers as people write them.
 //! - [`kernel`]: a valid program with names resolved, which everything that runs programs reads.
 //! - [`ssa`]: the form that compilers and passes read.
@@ -13,10 +16,13 @@
 //! - [`passes`]: the same bytes with less work.
 
 pub mod analysis;
+pub mod case;
+pub mod config;
 pub mod diagnostic;
 mod hash;
 pub mod interface;
 pub mod ir;
+pub mod json;
 pub mod kernel;
 pub mod launch;
 pub mod memory_model;

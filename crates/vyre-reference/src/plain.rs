@@ -8,6 +8,7 @@ use crate::observe::Unobserved;
 use crate::schedule::Schedule;
 use std::collections::BTreeMap;
 use std::time::Instant;
+use vyre_foundation::case::Case;
 use vyre_foundation::ir::{Program, SpecValue};
 use vyre_foundation::launch::LaunchConfig;
 use vyre_foundation::specialize;
@@ -26,6 +27,14 @@ pub struct Options {
     pub deadline: Option<Instant>,
     /// The order of steps.
     pub schedule: Schedule,
+}
+
+/// What a case says about its run; its program has its constants still.
+impl From<&Case> for Options {
+    fn from(case: &Case) -> Self {
+        let specialization = case.config.specialization.clone().into();
+        Options { launch: case.config.launch(), specialization, fuel: case.fuel, ..Options::default() }
+    }
 }
 
 impl Default for Options {

@@ -13,7 +13,7 @@ use vyre_foundation::specialize;
 #[must_use]
 pub fn inputs(generated: &Generated, dna: &[u8]) -> Vec<Vec<u8>> {
     let mut dna = Dna::new(dna);
-    let values = generated.specialization.iter().map(|(name, value)| (name.as_str(), value));
+    let values = generated.config.specialization.iter();
     let program = specialize(&generated.program, values).expect("a generated program takes the values generated for it");
     let kernel = match program.validated() {
         Ok(validated) => validated.kernel(),

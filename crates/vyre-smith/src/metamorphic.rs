@@ -223,7 +223,7 @@ impl Metamorphic {
     fn outcome(&mut self, program: &Program, case: &Case) -> Result<Outputs, Failure> {
         // What is rewritten takes more steps.
         let fuel = case.fuel.saturating_mul(8).saturating_add(1000);
-        let case = Case { program: program.clone(), specialization: BTreeMap::new(), fuel, ..case.clone() };
+        let case = Case { program: program.clone(), config: case.config.without_specialization(), fuel, ..case.clone() };
         self.inner.run(&case)
     }
 }
@@ -234,7 +234,7 @@ impl Subject for Metamorphic {
     }
 
     fn run(&mut self, case: &Case) -> Result<Outputs, Failure> {
-        let values = case.specialization.iter().map(|(name, value)| (name.as_str(), value));
+        let values = case.config.specialization.iter();
         let program = specialize(&case.program, values).map_err(|report| Failure::Refused(report.to_string()))?;
         program.validated().map_err(|report| Failure::Refused(report.to_string()))?;
         let as_it_was = self.outcome(&program, case);

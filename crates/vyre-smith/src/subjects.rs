@@ -1,12 +1,11 @@
 //! The subjects that are built in: ways to run programs that must agree with the plain interpreter.
 
 use crate::metamorphic::Metamorphic;
-use std::collections::BTreeMap;
 use std::fmt;
-use vyre_foundation::ir::{BinaryOp, Expr, Item, Program, SpecValue};
+use vyre_foundation::config::SpecMap;
+use vyre_foundation::ir::{BinaryOp, Expr, Item, Program};
 use vyre_foundation::launch::plan;
 use vyre_foundation::passes::{PASSES, Pass, optimize};
-use vyre_foundation::specialize;
 use vyre_foundation::text::suggest::nearest;
 use vyre_reference::bulk::Bulk;
 use vyre_reference::faults::{self, BulkFault, Fault};
@@ -98,22 +97,22 @@ pub fn expected(case: &Case) -> Result<Outputs, Failure> {
 /// The reference. It keeps the program of the last case with its constants replaced, which is most of the work for a small dispatch.
 #[derive(Default)]
 pub struct Reference {
-    ready: Option<(Program, BTreeMap<String, SpecValue>, Program)>,
+    ready: Option<(Program, SpecMap, Program)>,
 }
 
 impl Reference {
     /// What it gives for a case.
     pub fn expected(&mut self, case: &Case) -> Result<Outputs, Failure> {
-        let kept = |(program, values, _): &(Program, BTreeMap<String, SpecValue>, Program)| {
-            *program == case.program && *values == case.specialization
+        let kept = |(program, values, _): &(Program, SpecMap, Program)| {
+            *program == case.program && *values == case.config.specialization
         };
         let program = match self.ready.take().filter(kept) {
             Some((.., program)) => program,
             None => specialized(case)?,
         };
-        let options = Options { launch: case.launch.clone(), fuel: case.fuel, ..Options::default() };
+        let options = Options { launch: case.config.launch(), fuel: case.fuel, ..Options::default() };
         let outcome = vyre_reference::run(&program, &case.input_slices(), &options).map_err(failure);
-        self.ready = Some((case.program.clone(), case.specialization.clone(), program));
+        self.ready = Some((case.program.clone(), case.config.specialization.clone(), program));
         outcome
     }
 }
@@ -129,8 +128,7 @@ fn failure(error: RunError) -> Failure {
 
 /// The case with its constants replaced.
 fn specialized(case: &Case) -> Result<Program, Failure> {
-    let values = case.specialization.iter().map(|(name, value)| (name.as_str(), value));
-    specialize(&case.program, values).map_err(|report| Failure::Refused(report.to_string()))
+    case.specialized().map_err(|report| Failure::Refused(report.to_string()))
 }
 
 /// The plain interpreter against itself: whatever is found with it is wrong with the judge.
@@ -163,7 +161,7 @@ enum HowBulk {
 
 struct Ready {
     program: Program,
-    specialization: BTreeMap<String, SpecValue>,
+    specialization: SpecMap,
     /// The program with its constants replaced.
     specialized: Program,
     bulk: Bulk,
@@ -175,7 +173,7 @@ impl Subject for BulkSubject {
     }
 
     fn run(&mut self, case: &Case) -> Result<Outputs, Failure> {
-        let kept = |ready: &Ready| ready.program == case.program && ready.specialization == case.specialization;
+        let kept = |ready: &Ready| ready.program == case.program && ready.specialization == case.config.specialization;
         // Taken out, so that a panic leaves nothing half done behind.
         let mut ready = match self.ready.take().filter(kept) {
             Some(ready) => ready,
@@ -185,7 +183,7 @@ impl Subject for BulkSubject {
                 let bulk = Bulk::new(validated.kernel());
                 Ready {
                     program: case.program.clone(),
-                    specialization: case.specialization.clone(),
+                    specialization: case.config.specialization.clone(),
                     specialized,
                     bulk: match self.how {
                         HowBulk::Plain => bulk,
@@ -196,7 +194,8 @@ impl Subject for BulkSubject {
             }
         };
         let sizes: Vec<u64> = case.inputs.iter().map(|bytes| bytes.len() as u64).collect();
-        let launch = plan(&ready.specialized, &sizes, &case.launch).map_err(|report| Failure::Refused(report.to_string()))?;
+        let launch =
+            plan(&ready.specialized, &sizes, &case.config.launch()).map_err(|report| Failure::Refused(report.to_string()))?;
         let mut outputs = Vec::new();
         let fuel = match self.how {
             HowBulk::Plain | HowBulk::CompactAlways => case.fuel,
@@ -211,7 +210,7 @@ impl Subject for BulkSubject {
 /// The plain interpreter on a program that passes have changed. Steps are no part of what passes keep, so there are more of them.
 fn run_changed(program: &Program, case: &Case) -> Result<Outputs, Failure> {
     let fuel = case.fuel.saturating_mul(4).saturating_add(1000);
-    expected(&Case { program: program.clone(), specialization: BTreeMap::new(), fuel, ..case.clone() })
+    expected(&Case { program: program.clone(), config: case.config.without_specialization(), fuel, ..case.clone() })
 }
 
 /// The plain interpreter after each pass by itself and after all of them: the first outcome that differs from that of the program as
@@ -271,7 +270,7 @@ impl Subject for Faulty {
 
     fn run(&mut self, case: &Case) -> Result<Outputs, Failure> {
         let fuel = with_fault(case.fuel);
-        let options = Options { launch: case.launch.clone(), fuel, ..Options::default() };
+        let options = Options { launch: case.config.launch(), fuel, ..Options::default() };
         faults::run(self.fault, &specialized(case)?, &case.input_slices(), &options).map_err(failure)
     }
 }
@@ -346,7 +345,7 @@ mod tests {
         let mut trapping = case();
         trapping.inputs[0][4] = 5;
         let mut constant = case();
-        constant.specialization.insert("scale".into(), SpecValue::U32(10));
+        constant.config.specialization.insert("scale", vyre_foundation::ir::SpecValue::U32(10));
         let refused = Case { inputs: vec![], ..case() };
         for name in names() {
             let mut subject = subject(&name).expect("it is listed");

@@ -41,14 +41,14 @@ use watch::{Claim, Counts, Facts, Watch};
 const SEED: u64 = 9;
 
 fn options(case: &Case, schedule: Schedule) -> Options {
-    Options { launch: case.launch.clone(), fuel: case.fuel.saturating_mul(4), schedule, ..Options::default() }
+    Options { launch: case.config.launch(), fuel: case.fuel.saturating_mul(4), schedule, ..Options::default() }
 }
 
 /// What is wrong with the facts about a program, as one run of it shows.
 fn wrong_in_run(case: &Case, program: &Program, schedule: Schedule, width: u32, counts: &mut Counts) -> Option<String> {
     let validated = program.validated().unwrap_or_else(|report| panic!("{report}"));
     let sizes: Vec<u64> = case.inputs.iter().map(|bytes| bytes.len() as u64).collect();
-    let launch = plan(program, &sizes, &case.launch).unwrap_or_else(|report| panic!("{report}"));
+    let launch = plan(program, &sizes, &case.config.launch()).unwrap_or_else(|report| panic!("{report}"));
     let facts = Facts::of(validated, &launch, width);
     let options = options(case, schedule);
     let mut watch = Watch::new(&facts, counts);
@@ -123,7 +123,7 @@ fn wrong_if_poisoned(
 /// What is wrong with a proof of determinism, as the checked mode finds.
 fn wrong_proof(case: &Case, program: &Program, counts: &mut Counts) -> Option<String> {
     let sizes: Vec<u64> = case.inputs.iter().map(|bytes| bytes.len() as u64).collect();
-    let launch = plan(program, &sizes, &case.launch).unwrap_or_else(|report| panic!("{report}"));
+    let launch = plan(program, &sizes, &case.config.launch()).unwrap_or_else(|report| panic!("{report}"));
     if program.proof_for(&launch, &case.input_slices()).unwrap_or_else(|report| panic!("{report}")) != Proof::Holds {
         return None;
     }
@@ -152,7 +152,7 @@ fn hold(who: &str, case: &Case, program: &Program, number: u64, counts: &mut Cou
         let short = case.inputs.iter().map(Vec::len).sum::<usize>() < 1000;
         let sizes: Vec<usize> = case.inputs.iter().map(Vec::len).collect();
         let inputs = if short { format!("{:?}", case.inputs) } else { format!("of {sizes:?} bytes") };
-        panic!("{who}: {wrong}\n{program}\n{:?}\ninputs {inputs}", case.launch);
+        panic!("{who}: {wrong}\n{program}\n{:?}\ninputs {inputs}", case.config);
     }
 }
 
@@ -163,8 +163,8 @@ fn what_is_claimed_about_generated_programs_holds() {
     let count = figure.programs();
     let counted = figure.count(|numbered: &Numbered, counts: &mut Counts| {
         let mut case = numbered.case();
-        let values = std::mem::take(&mut case.specialization);
-        let values = values.iter().map(|(name, value)| (name.as_str(), value));
+        let values = std::mem::take(&mut case.config.specialization);
+        let values = values.iter();
         case.program = specialize(&case.program, values).unwrap_or_else(|report| panic!("{report}"));
         let who = format!("program {} of {}", numbered.number, numbered.preset.name());
         let optimized = optimize(&case.program);

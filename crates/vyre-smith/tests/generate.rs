@@ -17,13 +17,13 @@ use vyre_worker::Case;
 const SEED: u64 = 1;
 
 fn options(case: &Case) -> Options {
-    Options { launch: case.launch.clone(), specialization: case.specialization.clone(), fuel: case.fuel, ..Options::default() }
+    Options::from(case)
 }
 
 fn say(numbered: &Numbered, case: &Case) -> String {
     let Numbered { preset, number, .. } = numbered;
     let inputs: Vec<&[u8]> = case.inputs.iter().map(|bytes| &bytes[..bytes.len().min(400)]).collect();
-    format!("program {number} of {}, seed {SEED}\n{}\n{:?}\n{inputs:?}", preset.name(), case.program, case.launch)
+    format!("program {number} of {}, seed {SEED}\n{}\n{:?}\n{inputs:?}", preset.name(), case.program, case.config)
 }
 
 #[derive(Default)]
@@ -42,8 +42,8 @@ fn programs_are_valid_end_within_their_fuel_and_give_the_same_bytes_in_bulk() {
             Ok(_) => {}
             Err(RunError::Trap { .. }) => ran.traps += 1,
             Err(RunError::Rejected(report)) => panic!("{report}\n{}", say(numbered, &case)),
+            Err(error @ (RunError::Timeout | RunError::Cancelled)) => panic!("nobody asked for it: {error}"),
             Err(RunError::OutOfFuel { fuel }) => panic!("{fuel} steps are not enough: {}", say(numbered, &case)),
-            Err(RunError::Timeout | RunError::Cancelled) => panic!("nobody stops it: {}", say(numbered, &case)),
         }
         ran.programs += 1;
         if numbered.preset.is_deterministic() {
@@ -97,7 +97,7 @@ fn the_same_bytes_give_the_same_program() {
             let dna = dna(SEED, number);
             let (one, two) = (generate(*preset, &dna), generate(*preset, &dna));
             assert_eq!(one.program, two.program);
-            assert_eq!(one.launch, two.launch);
+            assert_eq!(one.config, two.config);
             assert_eq!(one.case(&dna).inputs, two.case(&dna).inputs);
         }
     }
@@ -112,10 +112,10 @@ fn any_bytes_give_a_program() {
             bytes.resize(length, fill);
             for preset in Preset::ALL {
                 let case = generate(*preset, &bytes).case(&bytes);
-                let values = case.specialization.iter().map(|(name, value)| (name.as_str(), value));
+                let values = case.config.specialization.iter();
                 let program = specialize(&case.program, values).expect("its values fit");
                 let sizes: Vec<u64> = case.inputs.iter().map(|input| input.len() as u64).collect();
-                plan(&program, &sizes, &case.launch).unwrap_or_else(|report| panic!("{report}\n{program}"));
+                plan(&program, &sizes, &case.config.launch()).unwrap_or_else(|report| panic!("{report}\n{program}"));
             }
         }
     }
@@ -135,7 +135,7 @@ fn every_cell_of_the_grid_is_reached_within_200_000_programs() {
                         let numbered = figure.program(n);
                         own.add_case(&numbered.case());
                         let generated = numbered.generated;
-                        let values = generated.specialization.iter().map(|(name, value)| (name.as_str(), value));
+                        let values = generated.config.specialization.iter();
                         own.add(&specialize(&generated.program, values).expect("its values fit"));
                     }
                     let mut total = total.lock().expect("no thread panicked");

@@ -36,8 +36,7 @@ fn the_same_case_is_reduced_to_the_same() {
             values::encode(&DataType::F32, "0.1, 1e-45, -3.3e7").expect("three values"),
             values::encode(&DataType::F16, "6e-8, 0.3, 65504").expect("three values"),
         ],
-        launch: Default::default(),
-        specialization: Default::default(),
+        config: Default::default(),
         fuel: 1000,
     };
     let reduced = || {

@@ -18,8 +18,8 @@ const SEED: u64 = 2;
 fn for_each(figure: &Figure, each: impl Fn(&str, &Case) + Sync) {
     figure.count(|numbered: &Numbered, _: &mut ()| {
         let mut case = numbered.case();
-        let values = std::mem::take(&mut case.specialization);
-        let values = values.iter().map(|(name, value)| (name.as_str(), value));
+        let values = std::mem::take(&mut case.config.specialization);
+        let values = values.iter();
         case.program = specialize(&case.program, values).unwrap_or_else(|report| panic!("{report}"));
         each(&format!("program {} of {}", numbered.number, numbered.preset.name()), &case);
     });
@@ -29,7 +29,7 @@ fn for_each(figure: &Figure, each: impl Fn(&str, &Case) + Sync) {
 type Outcome = Result<Vec<Vec<u8>>, (u32, [u32; 3])>;
 
 fn outcome(who: &str, case: &Case, program: &Program) -> Outcome {
-    let options = Options { launch: case.launch.clone(), fuel: case.fuel.saturating_mul(4), ..Options::default() };
+    let options = Options { launch: case.config.launch(), fuel: case.fuel.saturating_mul(4), ..Options::default() };
     match run(program, &case.input_slices(), &options) {
         Ok(outputs) => Ok(outputs),
         Err(RunError::Trap { tag, invocation, .. }) => Err((tag, invocation)),

@@ -51,7 +51,7 @@ impl Planted {
 }
 
 fn options(case: &Case) -> Options {
-    Options { launch: case.launch.clone(), specialization: case.specialization.clone(), fuel: case.fuel, ..Options::default() }
+    Options::from(case)
 }
 
 /// Whether a case gives other bytes, or another trap, with the fault.

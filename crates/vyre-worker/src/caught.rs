@@ -3,10 +3,11 @@
 //! A panic hook is for the whole process. This one is put in once, takes the message of panics inside [`caught`], and leaves all
 //! others to the hook that was there before.
 
-use crate::subject::{Case, Failure, Outputs, Subject};
+use crate::subject::{Failure, Outputs, Subject};
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::Once;
+use vyre_foundation::case::Case;
 
 thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };

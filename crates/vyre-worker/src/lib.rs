@@ -17,8 +17,9 @@ mod verdict;
 
 pub use bundle::{Bundle, BundleError, Origin};
 pub use caught::{Contained, caught};
-pub use codec::{DecodeError, decode_batch, decode_outcome, encode_batch, encode_outcome};
+pub use codec::{decode_batch, decode_outcome, encode_batch, encode_outcome};
 pub use pool::{Pool, Settings, Stats};
 pub use serve::{serve, serve_judge};
-pub use subject::{Answer, Case, Failure, Outputs, Subject};
+pub use subject::{Answer, Failure, Outputs, Subject};
 pub use verdict::{Kind, Verdict, judge};
+pub use vyre_foundation::case::Case;

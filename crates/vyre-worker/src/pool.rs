@@ -13,10 +13,11 @@
 
 use crate::codec::encode_batch;
 use crate::process::{Process, Silence};
-use crate::subject::{Answer, Case, Failure, Outputs, Subject};
+use crate::subject::{Answer, Failure, Outputs, Subject};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use vyre_foundation::case::Case;
 
 /// How a pool works.
 #[derive(Clone, Debug)]

@@ -42,8 +42,8 @@ pub fn serve(
         gone();
     })?;
     for frame in batches {
-        for (number, case) in decode_batch(&frame?)?.iter().enumerate() {
-            write_frame(&mut output, &encode_outcome(number as u32, &subject.run(case)))?;
+        for (number, case) in decode_batch(&frame?).map_err(io::Error::other)?.iter().enumerate() {
+            write_frame(&mut output, &encode_outcome(number as u32, subject.run(case)))?;
         }
     }
     Ok(())

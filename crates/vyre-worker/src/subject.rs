@@ -1,45 +1,16 @@
 //! What is run, by whom, and what can come of it.
 
-use std::collections::BTreeMap;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
-use vyre_foundation::ir::{Program, SpecValue};
-use vyre_foundation::launch::LaunchConfig;
-
-/// One dispatch: a program, the bytes of its inputs in the order of its interface, and its launch.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Case {
-    /// The program, constants not yet replaced.
-    pub program: Program,
-    /// In the order of the program's interface.
-    pub inputs: Vec<Vec<u8>>,
-    /// Grid, lengths of outputs, workgroup override.
-    pub launch: LaunchConfig,
-    /// Values for specialization constants.
-    pub specialization: BTreeMap<String, SpecValue>,
-    /// The steps in which the reference ends it. A subject that counts steps may take as many; one that does not count ignores it.
-    pub fuel: u64,
-}
-
-impl Case {
-    /// A dispatch about which nothing is said beside its inputs; 4 billion steps.
-    #[must_use]
-    pub fn new(program: Program, inputs: Vec<Vec<u8>>) -> Case {
-        Case { program, inputs, launch: LaunchConfig::default(), specialization: BTreeMap::new(), fuel: 1 << 32 }
-    }
-
-    /// The inputs as slices, as everything that runs programs takes them.
-    #[must_use]
-    pub fn input_slices(&self) -> Vec<&[u8]> {
-        self.inputs.iter().map(Vec::as_slice).collect()
-    }
-}
+use vyre_foundation::case::Case;
 
 /// The bytes of a program's outputs in the order of its interface.
 pub type Outputs = Vec<Vec<u8>>;
 
 /// Why a case gave no outputs; one variant per thing a judge does about it.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Failure {
     /// The program trapped: an outcome like any other, to be compared.
     Trap {

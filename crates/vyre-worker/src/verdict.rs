@@ -1,10 +1,12 @@
 //! What it means that a subject said one thing and the reference another.
 
 use crate::subject::{Failure, Outputs};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// How a subject is wrong about a case.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// It gives other bytes than the reference.
     Bytes,

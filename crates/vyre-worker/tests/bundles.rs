@@ -1,10 +1,10 @@
 //! Failure bundles: what was written is read back, also by later versions; nothing is overwritten; damage is told by name.
 
 use serde_json::Value;
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use vyre_foundation::config::SpecMap;
 use vyre_foundation::ir::{DataType, SpecValue};
 use vyre_foundation::text::parse;
 use vyre_worker::{Bundle, BundleError, Case, Failure, Kind, Origin, bundle};
@@ -54,9 +54,9 @@ fn case() -> Case {
   }
 }";
     let mut case = Case::new(parse("scaled.vyre", text).expect("it is a program"), vec![vec![0, 60], vec![]]);
-    case.launch.grid = Some([2, 1, 1]);
-    case.launch.output_counts.insert("out".into(), 7);
-    case.specialization = BTreeMap::from([
+    case.config.grid_override = Some([2, 1, 1]);
+    case.config.output_counts.insert("out".into(), 7);
+    case.config.specialization = SpecMap::from_iter([
         ("scale".into(), SpecValue::U32(u32::MAX)),
         ("offset".into(), SpecValue::I32(i32::MIN)),
         ("half".into(), SpecValue::F32(f32::INFINITY)),
@@ -113,7 +113,8 @@ fn what_is_written_is_read_back() {
         assert_eq!(name, format!("{kind}-{}.json", &written.hash()[..16]));
         let json: Value = serde_json::from_slice(&fs::read(&path).expect("it is there")).expect("it is JSON");
         assert_eq!(json["replay"], replay(&path));
-        assert_eq!(json["case"]["program"][0], "program scaled {");
+        assert_eq!(json["text"][0], "program scaled {");
+        assert_eq!(json["case"]["program"]["buffers"][1]["name"], "out");
     }
     assert!(fs::read_dir(&folder.0).expect("the folder").all(|file| {
         let name = file.expect("a file").file_name();
@@ -147,7 +148,7 @@ fn damage_is_told_by_name() {
     assert!(matches!(broken(&text[..text.len() / 2]), BundleError::NoJson(_)));
     assert!(matches!(broken("[]"), BundleError::NoJson(_)));
     assert!(matches!(broken(&text.replace("0102ff", "0103ff")), BundleError::Changed));
-    assert!(matches!(broken(&text.replace("\"bundle\": 1", "\"bundle\": 2")), BundleError::Later(2)));
+    assert!(matches!(broken(&text.replace("\"bundle\": 2", "\"bundle\": 3")), BundleError::Later(3)));
     assert!(matches!(Bundle::read(&folder.0.join("none.json")), Err(BundleError::Unreadable(_))));
     let with = |change: &dyn Fn(&mut Value)| {
         let mut json: Value = serde_json::from_str(&text).expect("it is JSON");
@@ -160,11 +161,13 @@ fn damage_is_told_by_name() {
         other => panic!("{other:?}"),
     };
     assert_eq!(field(&|json| json["kind"] = "odd".into()), "kind");
-    assert_eq!(field(&|json| json["case"]["inputs"][0] = "0g".into()), "case.inputs");
-    assert_eq!(field(&|json| json["case"]["wire"] = "7679".into()), "case.wire");
-    assert_eq!(field(&|json| json["before"][0]["grid"] = 7.into()), "before.0.grid");
-    assert_eq!(field(&|json| drop(json["got"].as_object_mut().map(|got| got.remove("outputs")))), "got.failure");
-    assert_eq!(field(&|json| drop(json.as_object_mut().map(|json| json.remove("versions")))), "versions");
+    assert_eq!(field(&|json| json["case"]["inputs"][0] = "0g".into()), "case.inputs[0]");
+    assert_eq!(field(&|json| json["case"]["program"]["nodes"][0]["kind"] = "iff".into()), "case.program.nodes[0].kind");
+    assert_eq!(field(&|json| json["case"]["program"]["nodes"][0]["body"] = 7.into()), "case.program.nodes[0]");
+    assert_eq!(field(&|json| json["before"][0]["config"]["grid"] = 7.into()), "before[0].config.grid");
+    assert_eq!(field(&|json| json["got"]["outputs"] = 7.into()), "got.outputs");
+    let gone = with(&|json| drop(json.as_object_mut().map(|json| json.remove("versions"))));
+    assert!(gone.is_err_and(|error| error.to_string().contains("missing field `versions`")));
     // Fields that are not known are left for those who know them.
     assert_eq!(with(&|json| json["notes"] = "mine".into()).expect("nothing is wrong"), a_bundle());
 }
@@ -190,21 +193,26 @@ fn damaged_bytes_never_panic() {
 /// A file of every layout that was ever written. It is never rewritten; a new layout adds a new file.
 #[test]
 fn old_bundles_are_read() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/layout-1.json");
-    let old = Bundle::read(&path).expect("it is a bundle");
-    assert_eq!((old.subject.as_str(), old.kind), ("bulk", Kind::Bytes));
-    assert_eq!(old.case, case());
-    assert_eq!(old.origin.map(|origin| (origin.seed, origin.number)), Some((u64::MAX, 17)));
+    for layout in 1..=bundle::VERSION {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/data/layout-{layout}.json"));
+        let old = Bundle::read(&path).expect("it is a bundle");
+        assert_eq!((old.subject.as_str(), old.kind), ("bulk", Kind::Bytes));
+        assert_eq!(old.case, case());
+        assert_eq!(old.origin.map(|origin| (origin.seed, origin.number)), Some((u64::MAX, 17)));
+    }
 }
 
-/// A program in a wire form that is not known is taken from its text.
+/// In layout 1, a program in a wire form that is not known is taken from its text.
 #[test]
 fn the_text_counts_where_the_wire_form_is_not_known() {
-    let folder = Folder::new("text");
-    let path = a_bundle().write(&folder.0, replay).expect("the folder can be written");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/layout-1.json");
     let text = fs::read_to_string(&path).expect("it is there");
     let mut json: Value = serde_json::from_str(&text).expect("it is JSON");
     let wire = json["case"]["wire"].as_str().expect("hex").to_string();
     json["case"]["wire"] = format!("{}ffff{}", &wire[..8], &wire[12..]).into();
-    assert_eq!(Bundle::parse(&sealed(json)).expect("the text is there").case.program, case().program);
+    assert_eq!(Bundle::parse(&sealed(json.clone())).expect("the text is there").case.program, case().program);
+    // Damage is no other version.
+    json["case"]["wire"] = "7679".into();
+    let error = Bundle::parse(&sealed(json)).expect_err("it is damaged");
+    assert!(matches!(&error, BundleError::Field(name, _) if name == "case.wire"), "{error}");
 }

@@ -32,10 +32,10 @@ struct Tally {
 fn one_program(numbered: &Numbered, tally: &mut Tally) {
     let case = numbered.case();
     let seed = format!("program {} of {}, seed {SEED}", numbered.number, numbered.preset.name());
-    let values = case.specialization.iter().map(|(name, value)| (name.as_str(), value));
+    let values = case.config.specialization.iter();
     let program = vyre::specialize(&case.program, values).expect("its values fit");
     let inputs = case.input_slices();
-    let options = Options { launch: case.launch.clone(), fuel: case.fuel, ..Options::default() };
+    let options = Options { launch: case.config.launch(), fuel: case.fuel, ..Options::default() };
     let plain = |schedule: &Schedule| {
         let result = run(&program, &inputs, &Options { schedule: schedule.clone(), ..options.clone() });
         assert!(!matches!(result, Err(RunError::Rejected(_) | RunError::OutOfFuel { .. })), "{seed}: {result:?}\n{program}");
@@ -50,7 +50,7 @@ fn one_program(numbered: &Numbered, tally: &mut Tally) {
     assert!(report.outcome == plain(&Schedule::Forward), "{seed}: other bytes than the plain interpreter\n{program}");
 
     let sizes: Vec<u64> = case.inputs.iter().map(|bytes| bytes.len() as u64).collect();
-    let planned = plan(&program, &sizes, &case.launch).expect("it ran");
+    let planned = plan(&program, &sizes, &case.config.launch()).expect("it ran");
     if program.proof_for(&planned, &inputs).expect("it is valid") == Proof::Holds {
         tally.statically_proven += 1;
         assert!(report.holds() && report.exhaustive(), "{seed}: proven deterministic, but {}", said(&report));

@@ -46,12 +46,7 @@ fn one_program(numbered: &Numbered, tally: &mut Tally) {
     assert!(decoded == *program, "{seed}: the wire form changed the program\n{printed}\n{decoded}");
 
     let borrowed = case.input_slices();
-    let mut options = Options {
-        launch: case.launch.clone(),
-        specialization: case.specialization.clone(),
-        fuel: case.fuel,
-        ..Options::default()
-    };
+    let mut options = Options::from(&case);
     let forward = run(program, &borrowed, &options);
     match &forward {
         Ok(outputs) => {
@@ -73,10 +68,10 @@ fn one_program(numbered: &Numbered, tally: &mut Tally) {
             assert!(bulk == forward, "{seed}: {how} differs\n{printed}\n{forward:?}\n{bulk:?}");
         }
     }
-    let values = case.specialization.iter().map(|(name, value)| (name.as_str(), value));
+    let values = case.config.specialization.iter();
     let special = vyre::specialize(program, values).expect("its values fit");
     let sizes: Vec<u64> = case.inputs.iter().map(|bytes| bytes.len() as u64).collect();
-    let planned = plan(&special, &sizes, &case.launch).expect("it ran");
+    let planned = plan(&special, &sizes, &case.config.launch()).expect("it ran");
     if special.proof_for(&planned, &borrowed).expect("it is valid") == Proof::Holds {
         tally.proven += 1;
         options.schedule = Schedule::Reverse;

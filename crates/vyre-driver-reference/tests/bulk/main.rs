@@ -76,14 +76,7 @@ fn generated(seed: u64, count: u64) -> Vec<Case> {
         let preset = Preset::mixed(number);
         let dna = dna(seed, number);
         let case = generate(preset, &dna).case(&dna);
-        let config = DispatchConfig {
-            grid_override: case.launch.grid,
-            workgroup_override: case.launch.workgroup_override,
-            output_counts: case.launch.output_counts,
-            specialization: case.specialization.into_iter().collect(),
-            ..DispatchConfig::default()
-        };
-        Case::new(format!("program {number} of {}", preset.name()), case.program, case.inputs, config)
+        Case::new(format!("program {number} of {}", preset.name()), case.program, case.inputs, case.config)
     };
     (0..count).map(case).collect()
 }

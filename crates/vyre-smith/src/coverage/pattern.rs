@@ -169,17 +169,17 @@ pub(super) fn of_program(program: &Program, validated: &Validated) -> BTreeSet<P
 pub(super) fn of_launch(case: &Case) -> BTreeSet<Pattern> {
     let mut seen = BTreeSet::new();
     let specialized;
-    let program = if case.specialization.is_empty() {
+    let program = if case.config.specialization.is_empty() {
         &case.program
     } else {
-        let values = case.specialization.iter().map(|(name, value)| (name.as_str(), value));
+        let values = case.config.specialization.iter();
         let Ok(program) = specialize(&case.program, values) else { return seen };
         specialized = program;
         &specialized
     };
     let Ok(kernel) = program.validated().map(|validated| validated.kernel()) else { return seen };
     let sizes: Vec<u64> = case.inputs.iter().map(|bytes| bytes.len() as u64).collect();
-    let Ok(launch) = plan(program, &sizes, &case.launch) else { return seen };
+    let Ok(launch) = plan(program, &sizes, &case.config.launch()) else { return seen };
     let size = launch.workgroup_size;
     let (group, all): (u32, u64) = (size.iter().product(), launch.invocations());
     let groups: u32 = launch.grid.iter().product();
@@ -200,7 +200,7 @@ pub(super) fn of_launch(case: &Case) -> BTreeSet<Pattern> {
         (Pattern::Tail, all > 512 && !all.is_multiple_of(4)),
         (Pattern::BlocksWait, all > 512 && kernel.uses.grid_sync),
         (Pattern::PartialGroup, flat && groups > 1 && ends_within),
-        (Pattern::NoGrid, case.launch.grid.is_none() && groups > 1),
+        (Pattern::NoGrid, case.config.grid_override.is_none() && groups > 1),
         (Pattern::Override, size != kernel.workgroup_size),
     ] {
         if holds {

@@ -385,12 +385,7 @@ fn not_run(so_far: &mut Option<(u64, String)>, why: String) {
 
 /// Whether the checked mode says that the case gives the same under every schedule that it tries.
 fn is_deterministic(case: &Case) -> bool {
-    let options = Options {
-        launch: case.launch.clone(),
-        specialization: case.specialization.clone(),
-        fuel: case.fuel,
-        ..Options::default()
-    };
+    let options = Options::from(case);
     check(&case.program, &case.input_slices(), &options, &Effort::default()).is_ok_and(|report| report.holds())
 }
 

@@ -23,13 +23,12 @@ use crate::dna::{Dna, stretched};
 use config::{Config, Discipline};
 use memory::{Buffer, Class, GridRole, GroupRole, MAX_PER};
 use shape::{Extent, Shape};
-use std::collections::BTreeMap;
+use vyre_foundation::config::{DispatchConfig, SpecMap};
 use vyre_foundation::ir::{
     Access, Body, BufferDecl, ConstDecl, DataType, Element, Expr, FloatMode, Name, Node, Parts, Program, Scalar, Size, SpecValue,
     ValueType,
 };
-use vyre_foundation::launch::{LaunchConfig, plan};
-use vyre_foundation::specialize;
+use vyre_foundation::launch::plan;
 use vyre_spec::limits::MAX_WORKGROUP_BYTES;
 use vyre_spec::{ErrorCode, Storage};
 use vyre_worker::Case;
@@ -50,10 +49,8 @@ const LARGE_DNA: usize = 4096;
 pub struct Generated {
     /// The program.
     pub program: Program,
-    /// Its grid and the lengths of its outputs.
-    pub launch: LaunchConfig,
-    /// Values for some of its constants.
-    pub specialization: BTreeMap<String, SpecValue>,
+    /// Its grid, the lengths of its outputs, values for some of its constants.
+    pub config: DispatchConfig,
     /// Steps that a dispatch takes at most, whatever the inputs hold.
     pub fuel: u64,
     /// Invocations that it was made for; a launch without a grid may have others.
@@ -67,18 +64,18 @@ impl Generated {
     #[must_use]
     pub fn case(&self, dna: &[u8]) -> Case {
         let inputs = crate::inputs::inputs(self, dna);
-        let mut launch = self.launch.clone();
-        if launch.grid.is_none() && self.needs_grid(&inputs) {
-            launch.grid = Some(self.grid);
+        let mut config = self.config.clone();
+        if config.grid_override.is_none() && self.needs_grid(&inputs) {
+            config.grid_override = Some(self.grid);
         }
-        Case { program: self.program.clone(), inputs, launch, specialization: self.specialization.clone(), fuel: self.fuel }
+        Case { program: self.program.clone(), inputs, config, fuel: self.fuel }
     }
 
     /// Whether one of the inputs is longer than the default grid covers.
     fn needs_grid(&self, inputs: &[Vec<u8>]) -> bool {
         let sizes: Vec<u64> = inputs.iter().map(|bytes| bytes.len() as u64).collect();
-        let values = self.specialization.iter().map(|(name, value)| (name.as_str(), value));
-        let planned = specialize(&self.program, values).and_then(|program| plan(&program, &sizes, &self.launch));
+        let specialized = self.config.specialization.apply(&self.program);
+        let planned = specialized.and_then(|program| plan(&program, &sizes, &self.config.launch()));
         planned.is_err_and(|report| report.codes().any(|code| code == ErrorCode::E0716))
     }
 }
@@ -208,13 +205,13 @@ impl Generator<'_> {
         let floats = if self.dna.chance(35) { FloatMode::Canonical } else { FloatMode::Ieee };
         let body = if self.dna.chance(4) { nodes } else { vec![Node::region("p", nodes)] };
         let specialization = self.specialization(&consts);
-        let launch = self.launch(&decls);
+        let config = DispatchConfig { specialization, ..self.launch(&decls) };
         // A launch without a grid covers the longest buffer that is written.
         let (invocations, grid) = (self.shape.invocations(), self.shape.grid);
         let most = u64::from(max_length(invocations) + self.shape.group());
         let parts = Parts { buffers: decls, consts, workgroup, floats, subgroup: self.subgroup, body: Body::from(body) };
         let fuel = most * (2 * self.steps + 8);
-        Generated { program: Program::from_parts(parts), launch, specialization, fuel, invocations, grid }
+        Generated { program: Program::from_parts(parts), config, fuel, invocations, grid }
     }
 
     fn constants(&mut self) -> Vec<ConstDecl> {
@@ -243,8 +240,8 @@ impl Generator<'_> {
     }
 
     /// Values for some of the constants: never for one that sizes the workgroup, which the body counts on.
-    fn specialization(&mut self, consts: &[ConstDecl]) -> BTreeMap<String, SpecValue> {
-        let mut values = BTreeMap::new();
+    fn specialization(&mut self, consts: &[ConstDecl]) -> SpecMap {
+        let mut values = SpecMap::new();
         for decl in consts {
             if decl.name == "size" || !self.dna.chance(40) {
                 continue;
@@ -402,8 +399,8 @@ impl Generator<'_> {
         }
     }
 
-    fn launch(&mut self, decls: &[BufferDecl]) -> LaunchConfig {
-        let mut launch = LaunchConfig::default();
+    fn launch(&mut self, decls: &[BufferDecl]) -> DispatchConfig {
+        let mut config = DispatchConfig::default();
         let one_dimension = self.shape.flat();
         let given = match self.config.extent {
             Extent::Few => 100,
@@ -411,19 +408,19 @@ impl Generator<'_> {
             Extent::Many => 50,
         };
         if !one_dimension || self.dna.chance(given) {
-            launch.grid = Some(self.shape.grid);
+            config.grid_override = Some(self.shape.grid);
             if self.config.overridable {
-                launch.workgroup_override = Some(self.shape.regrouped(&mut self.dna));
+                config.workgroup_override = Some(self.shape.regrouped(&mut self.dna));
             }
         }
         let inferred = decls.iter().any(|decl| decl.access.is_input() && decl.count.is_none()) && self.dna.chance(20);
         for decl in decls {
             if decl.access == Access::Output && decl.count.is_none() && !inferred {
                 let per = self.buffers.iter().find(|buffer| buffer.name == decl.name).map_or(1, |buffer| buffer.per);
-                launch.output_counts.insert(decl.name.to_string(), self.length(per));
+                config.output_counts.insert(decl.name.to_string(), self.length(per));
             }
         }
-        launch
+        config
     }
 }
 

@@ -13,7 +13,7 @@ const WIDTH: usize = 120;
 /// `None` if a check file cannot say it: for an outcome other than outputs or a trap, and for a case that is not valid.
 #[must_use]
 pub fn check_file(case: &Case, expected: &Result<Outputs, Failure>, title: &str) -> Option<String> {
-    let values = case.specialization.iter().map(|(name, value)| (name.as_str(), value));
+    let values = case.config.specialization.iter();
     let resolved = specialize(&case.program, values).ok()?;
     let kernel = resolved.validated().ok()?.kernel();
     let binding = |(i, bytes): (&usize, &Vec<u8>)| {
@@ -35,15 +35,15 @@ pub fn check_file(case: &Case, expected: &Result<Outputs, Failure>, title: &str)
             | Failure::NotRun(_),
         ) => return None,
     };
-    for (option, size) in [("grid", case.launch.grid), ("workgroup", case.launch.workgroup_override)] {
+    for (option, size) in [("grid", case.config.grid_override), ("workgroup", case.config.workgroup_override)] {
         if let Some([x, y, z]) = size {
             let _ = write!(head, " {option}={x},{y},{z}");
         }
     }
-    for (name, count) in &case.launch.output_counts {
+    for (name, count) in &case.config.output_counts {
         let _ = write!(head, " len.{name}={count}");
     }
-    for (name, value) in &case.specialization {
+    for (name, value) in case.config.specialization.iter() {
         let _ = write!(head, " const.{name}={value}");
     }
     let mut items: Vec<String> = interface.inputs.iter().zip(&case.inputs).map(binding).collect();

@@ -48,10 +48,10 @@ impl Measure {
     pub(super) fn of(view: &View) -> Measure {
         let case = &view.case;
         let parts = case.program.parts();
-        let launch = &case.launch;
+        let launch = &case.config.launch();
         let declarations = parts.buffers.len()
             + parts.consts.len()
-            + case.specialization.len()
+            + case.config.specialization.len()
             + launch.output_counts.len()
             + usize::from(launch.workgroup_override.is_some())
             + usize::from(launch.grid.is_some())

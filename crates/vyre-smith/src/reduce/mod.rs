@@ -255,12 +255,7 @@ struct Conditions {
 impl Conditions {
     fn hold(&self, view: &View) -> bool {
         let case = &view.case;
-        let options = |fuel| Options {
-            launch: case.launch.clone(),
-            specialization: case.specialization.clone(),
-            fuel,
-            ..Options::default()
-        };
+        let options = |fuel| Options { fuel, ..Options::from(case) };
         let inputs = case.input_slices();
         if self.race_free {
             let options = options(self.fuel.unwrap_or(u64::MAX).min(case.fuel));
@@ -276,9 +271,9 @@ type Key = (Fingerprint, u64);
 
 fn key(case: &Case) -> Key {
     let mut hasher = DefaultHasher::new();
-    let launch = &case.launch;
-    (&case.inputs, launch.grid, launch.workgroup_override, &launch.output_counts).hash(&mut hasher);
-    for (name, value) in &case.specialization {
+    let config = &case.config;
+    (&case.inputs, config.grid_override, config.workgroup_override, &config.output_counts).hash(&mut hasher);
+    for (name, value) in config.specialization.iter() {
         (name, value.to_string()).hash(&mut hasher);
     }
     (case.program.fingerprint(), hasher.finish())
@@ -459,18 +454,18 @@ impl Reducer<'_> {
 /// Says the grid and the lengths of outputs that were derived, and makes an overridden workgroup size the declared one.
 fn pin(view: &View, draft: &mut Draft) -> bool {
     let mut changed = false;
-    if draft.launch.workgroup_override.take().is_some() {
+    if draft.config.workgroup_override.take().is_some() {
         draft.parts.workgroup = view.launch.workgroup_size.map(Extent::Lit);
         changed = true;
     }
-    if draft.launch.grid != Some(view.launch.grid) && !view.launch.grid.contains(&0) {
-        draft.launch.grid = Some(view.launch.grid);
+    if draft.config.grid_override != Some(view.launch.grid) && !view.launch.grid.contains(&0) {
+        draft.config.grid_override = Some(view.launch.grid);
         changed = true;
     }
     for (decl, length) in draft.parts.buffers.iter_mut().zip(&view.launch.lengths) {
         if decl.access == Access::Output && decl.count.is_none() {
             decl.count = Some(Extent::Lit(*length));
-            draft.launch.output_counts.remove(decl.name.as_str());
+            draft.config.output_counts.remove(decl.name.as_str());
             changed = true;
         }
     }

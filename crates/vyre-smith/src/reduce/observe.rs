@@ -38,7 +38,7 @@ fn observed(view: &View) -> Option<HashMap<NodeId, Vec<Literal>>> {
         }
     }
     let words = u64::from(invocations) * slots.len() as u64 * u64::from(WORDS);
-    if slots.is_empty() || words > MAX_WORDS || view.case.launch.workgroup_override.is_some() {
+    if slots.is_empty() || words > MAX_WORDS || view.case.config.workgroup_override.is_some() {
         return None;
     }
     let probe = unused_name(program);
@@ -53,7 +53,7 @@ fn observed(view: &View) -> Option<HashMap<NodeId, Vec<Literal>>> {
         let mut probes = Probes { slots: &slots, probe: &probe, own: &own, invocations };
         probes.body(&mut parts.body);
     });
-    let config = LaunchConfig { grid: Some(launch.grid), workgroup_override: None, ..view.case.launch.clone() };
+    let config = LaunchConfig { grid: Some(launch.grid), workgroup_override: None, ..view.case.config.launch() };
     let config = LaunchConfig { max_output_bytes: u64::MAX, ..config };
     let options = Options { launch: config, fuel: 1 << 22, ..Options::default() };
     let outputs = run(&instrumented, &view.case.input_slices(), &options).ok()?;

@@ -182,10 +182,10 @@ fn rename(draft: &mut Draft, names: &HashMap<Name, Name>) {
     }
     draft.parts.consts.iter_mut().for_each(|decl| decl.name = new(&decl.name));
     draft.inputs = std::mem::take(&mut draft.inputs).into_iter().map(|(name, bytes)| (new(&name), bytes)).collect();
-    let counts = std::mem::take(&mut draft.launch.output_counts);
-    draft.launch.output_counts = counts.into_iter().map(|(name, count)| (text(name), count)).collect();
-    let values = std::mem::take(&mut draft.specialization);
-    draft.specialization = values.into_iter().map(|(name, value)| (text(name), value)).collect();
+    let counts = std::mem::take(&mut draft.config.output_counts);
+    draft.config.output_counts = counts.into_iter().map(|(name, count)| (text(name), count)).collect();
+    let values = std::mem::take(&mut draft.config.specialization);
+    draft.config.specialization = values.into_iter().map(|(name, value)| (text(name), value)).collect();
     rename_body(&mut draft.parts.body, &new);
 }
 

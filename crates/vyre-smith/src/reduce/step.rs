@@ -390,7 +390,7 @@ pub(super) fn geometry(view: &View) -> Vec<Step> {
     };
     let size = view.kernel().workgroup_size;
     for axis in 0..3 {
-        if let Some(grid) = view.case.launch.grid {
+        if let Some(grid) = view.case.config.grid_override {
             steps.extend(smaller(grid, axis, |grid| Step::Grid(Some(grid))));
         }
         // One subgroup is the least that a workgroup with subgroups can have.
@@ -660,11 +660,11 @@ pub(super) fn apply(view: &View, step: &Step) -> Option<Draft> {
                 return None;
             }
             draft.parts = view.resolved().parts().clone();
-            draft.specialization.clear();
+            draft.config.specialization = vyre_foundation::config::SpecMap::new();
         }
         Step::Constant(n) => {
             let decl = (*n < draft.parts.consts.len()).then(|| draft.parts.consts.remove(*n))?;
-            let value = draft.specialization.remove(decl.name.as_str()).unwrap_or(decl.default);
+            let value = draft.config.specialization.remove(decl.name.as_str()).unwrap_or(decl.default);
             write_out(&mut draft, &decl.name, &value);
         }
         Step::RemoveBuffer(i) => remove_buffers(&mut draft, view, &|j| j == *i),
@@ -692,7 +692,7 @@ pub(super) fn apply(view: &View, step: &Step) -> Option<Draft> {
         }
         Step::Count(i, count) => {
             let decl = draft.parts.buffers.get_mut(*i)?;
-            draft.launch.output_counts.remove(decl.name.as_str());
+            draft.config.output_counts.remove(decl.name.as_str());
             decl.count = Some(Size::Lit(*count));
         }
         Step::Bindings => {
@@ -705,12 +705,12 @@ pub(super) fn apply(view: &View, step: &Step) -> Option<Draft> {
         Step::Ieee => draft.parts.floats = FloatMode::Ieee,
         Step::Subgroup(lanes) => draft.parts.subgroup = *lanes,
         Step::Workgroup(size) => draft.parts.workgroup = size.map(Size::Lit),
-        Step::Grid(grid) => draft.launch.grid = *grid,
+        Step::Grid(grid) => draft.config.grid_override = *grid,
         Step::Single => {
             let lanes = draft.parts.subgroup.unwrap_or(1);
             draft.parts.workgroup = [lanes, 1, 1].map(Size::Lit);
-            draft.launch.workgroup_override = None;
-            draft.launch.grid = Some([1, 1, 1]);
+            draft.config.workgroup_override = None;
+            draft.config.grid_override = Some([1, 1, 1]);
         }
         Step::Columns(range) => {
             for i in &view.case.program.interface().inputs {
@@ -861,7 +861,7 @@ fn change_access(draft: &mut Draft, view: &View, i: usize, access: Access) -> Op
 /// Takes buffers out with their inputs; what is left in the program of them is for the repair.
 pub(super) fn remove_buffers(draft: &mut Draft, view: &View, gone: &dyn Fn(usize) -> bool) {
     let mut n = 0;
-    let (inputs, counts) = (&mut draft.inputs, &mut draft.launch.output_counts);
+    let (inputs, counts) = (&mut draft.inputs, &mut draft.config.output_counts);
     draft.parts.buffers.retain(|decl| {
         n += 1;
         if gone(n - 1) {
@@ -881,7 +881,7 @@ fn pin_outputs(draft: &mut Draft, view: &View) {
     for decl in &mut draft.parts.buffers {
         let open = decl.access == Access::Output && decl.count.is_none();
         let length = view.kernel().buffers.iter().zip(&view.launch.lengths).find(|(buffer, _)| buffer.name == decl.name);
-        if let Some((_, length)) = length.filter(|_| open && !draft.launch.output_counts.contains_key(decl.name.as_str())) {
+        if let Some((_, length)) = length.filter(|_| open && !draft.config.output_counts.contains_key(decl.name.as_str())) {
             decl.count = Some(Size::Lit(*length));
         }
     }

@@ -23,7 +23,7 @@ pub(super) fn without(view: &View) -> Option<Draft> {
     }
     let consts = draft.parts.consts.len();
     draft.parts.consts.retain(|decl| used.contains(&decl.name));
-    draft.specialization.retain(|name, _| used.contains(name.as_str()));
+    draft.config.specialization.retain(|name| used.contains(name));
     (changed || consts != draft.parts.consts.len()).then_some(draft)
 }
 

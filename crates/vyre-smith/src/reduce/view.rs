@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use vyre_foundation::Report;
+use vyre_foundation::config::DispatchConfig;
 use vyre_foundation::interface::Interface;
-use vyre_foundation::ir::{Name, Parts, Program, SpecValue, ValueType};
+use vyre_foundation::ir::{Name, Parts, Program, ValueType};
 use vyre_foundation::kernel::Kernel;
-use vyre_foundation::launch::{Launch, LaunchConfig, plan};
-use vyre_foundation::{Report, specialize};
+use vyre_foundation::launch::{Launch, plan};
 use vyre_worker::Case;
 
 /// A valid case.
@@ -24,10 +25,10 @@ impl View {
     /// Validates program, constants, inputs and launch.
     pub(super) fn of(case: Case) -> Result<View, Report> {
         case.program.validated().map_err(Clone::clone)?;
-        let resolved = specialize(&case.program, case.specialization.iter().map(|(name, value)| (name.as_str(), value)))?;
+        let resolved = case.specialized()?;
         let kernel = resolved.validated().map_err(Clone::clone)?.kernel();
         let sizes: Vec<u64> = case.inputs.iter().map(|bytes| bytes.len() as u64).collect();
-        let launch = plan(&resolved, &sizes, &case.launch)?;
+        let launch = plan(&resolved, &sizes, &case.config.launch())?;
         let mut types = vec![None; resolved.walk().count()];
         for expr in &kernel.exprs {
             if let Some(slot) = types.get_mut(expr.node.0 as usize) {
@@ -53,8 +54,7 @@ impl View {
 pub(super) struct Draft {
     pub(super) parts: Parts,
     pub(super) inputs: BTreeMap<Name, Vec<u8>>,
-    pub(super) launch: LaunchConfig,
-    pub(super) specialization: BTreeMap<String, SpecValue>,
+    pub(super) config: DispatchConfig,
     fuel: u64,
 }
 
@@ -65,8 +65,7 @@ impl Draft {
         Draft {
             parts: case.program.parts().clone(),
             inputs: names.zip(case.inputs.iter().cloned()).collect(),
-            launch: case.launch.clone(),
-            specialization: case.specialization.clone(),
+            config: case.config.clone(),
             fuel: case.fuel,
         }
     }
@@ -78,12 +77,6 @@ impl Draft {
             Entry::Occupied(bytes) => bytes.remove(),
             Entry::Vacant(_) => Vec::new(),
         });
-        Case {
-            inputs: inputs.collect(),
-            program: Program::from_parts(self.parts),
-            launch: self.launch,
-            specialization: self.specialization,
-            fuel: self.fuel,
-        }
+        Case { inputs: inputs.collect(), program: Program::from_parts(self.parts), config: self.config, fuel: self.fuel }
     }
 }

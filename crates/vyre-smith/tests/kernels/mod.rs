@@ -6,7 +6,7 @@
 pub mod covering;
 
 use std::fmt::Write;
-use vyre_foundation::launch::LaunchConfig;
+use vyre_foundation::config::DispatchConfig;
 use vyre_foundation::text;
 use vyre_worker::Case;
 
@@ -69,8 +69,8 @@ pub fn kernel(number: u64) -> Option<Case> {
     let p: Vec<u8> = (0..8).flat_map(|_| number().to_le_bytes()).collect();
     let mut long = |elements: u64, bytes: u64| vec![3; ((elements + maker.rng.below(64)) * bytes) as usize];
     let inputs = vec![p, long(1, 4), long(1, 1)];
-    let launch = LaunchConfig { grid: Some(grid), ..LaunchConfig::default() };
-    Some(Case { program, inputs, launch, specialization: Default::default(), fuel: 1 << 20 })
+    let config = DispatchConfig { grid_override: Some(grid), ..DispatchConfig::default() };
+    Some(Case { program, inputs, config, fuel: 1 << 20 })
 }
 
 impl Maker {

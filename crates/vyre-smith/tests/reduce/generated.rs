@@ -10,12 +10,7 @@ use vyre_worker::Case;
 
 /// Whether a fault shows: in the bytes, or in who traps.
 fn shows(case: &Case, fault: Fault) -> bool {
-    let options = Options {
-        launch: case.launch.clone(),
-        specialization: case.specialization.clone(),
-        fuel: case.fuel.min(1 << 22),
-        ..Options::default()
-    };
+    let options = Options { fuel: case.fuel.min(1 << 22), ..Options::from(case) };
     let said = |outcome: Result<Vec<Vec<u8>>, RunError>| match outcome {
         Ok(outputs) => Some(Ok(outputs)),
         Err(RunError::Trap { tag, invocation, .. }) => Some(Err((tag, invocation))),

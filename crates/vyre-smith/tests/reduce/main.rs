@@ -362,7 +362,7 @@ fn candidates_that_would_run_forever_are_not_offered() {
 fn a_declared_count_shrinks_with_its_input() {
     let text = "program p {; workgroup 4; buffer a: read u32[48] @0; buffer out: output u32 @1; out[gid.x] = a[gid.x] + 1; }";
     let mut case = Case::new(parsed(text), vec![words(0..48)]);
-    case.launch.output_counts.insert("out".into(), 48);
+    case.config.output_counts.insert("out".into(), 48);
     let result = reduced(case, |case| {
         let loads = has(&case.program, |item| matches!(item, Item::Expr(Expr::Load { .. })));
         loads && plain(case).is_ok_and(|outputs| outputs.iter().flatten().any(|byte| *byte == 47))
@@ -387,29 +387,29 @@ program p {
   }
 }";
     let mut case = Case::new(parsed(text), vec![vec![0, 0x3C, 0, 0x40, 0, 0x42]]);
-    case.specialization.insert("scale".into(), SpecValue::I32(7));
-    case.launch.output_counts.insert("out".into(), 5);
+    case.config.specialization.insert("scale", SpecValue::I32(7));
+    case.config.output_counts.insert("out".into(), 5);
     assert_eq!(plain(&case).expect("runs")[0], words([7, 14, 21, 0, 0]));
     let gives_14 = |case: &Case| {
         plain(case).is_ok_and(|outputs| outputs.iter().any(|output| output.chunks(4).any(|word| *word == 14u32.to_le_bytes())))
     };
     let result = reduced(case.clone(), gives_14);
-    assert!(result.case.program.parts().consts.is_empty() && result.case.specialization.is_empty());
+    assert!(result.case.program.parts().consts.is_empty() && result.case.config.specialization.is_empty());
     assert_eq!(result.size.nodes, 4, "{}", result.case.program);
     // A predicate that wants the constant keeps it, and its value.
-    let keeps = |case: &Case| case.specialization.contains_key("scale") && gives_14(case);
+    let keeps = |case: &Case| case.config.specialization.get("scale").is_some() && gives_14(case);
     let result = reduced(case.clone(), keeps);
-    assert_eq!(result.case.specialization.len(), 1);
+    assert_eq!(result.case.config.specialization.len(), 1);
     // One that wants the length to be said keeps that.
-    let keeps = |case: &Case| case.launch.output_counts.contains_key("out") && gives_14(case);
-    assert_eq!(reduced(case, keeps).case.launch.output_counts.len(), 1);
+    let keeps = |case: &Case| case.config.output_counts.contains_key("out") && gives_14(case);
+    assert_eq!(reduced(case, keeps).case.config.output_counts.len(), 1);
     // An override that cannot be told is declared.
     let mut case = Case::new(parsed("program p {; workgroup 8; buffer out: output u32[8] @0; out[gid.x] = gid.x; }"), vec![]);
-    case.launch.workgroup_override = Some([4, 1, 1]);
+    case.config.workgroup_override = Some([4, 1, 1]);
     let result = reduced(case, |case| {
         plain(case).is_ok_and(|outputs| outputs.iter().any(|output| output.chunks(4).any(|word| *word == 3u32.to_le_bytes())))
     });
-    assert_eq!((result.case.launch.workgroup_override, result.size.nodes), (None, 4), "{}", result.case.program);
+    assert_eq!((result.case.config.workgroup_override, result.size.nodes), (None, 4), "{}", result.case.program);
 }
 
 #[test]
@@ -538,15 +538,15 @@ fn check_files_hold_in_the_harness() {
         // A NaN with a payload has no spelling as a value.
         vec![vec![0, 0x3C, 1, 0x7C], words([1f32.to_bits(), 0, 0x7FC0_0001, 5]), vec![0x9F], words([0x7F80_0001])],
     );
-    all.launch.output_counts.insert("out".into(), 3);
-    all.launch.grid = Some([2, 1, 1]);
-    all.specialization.insert("x".into(), SpecValue::F32(-0.0));
-    all.specialization.insert("t".into(), SpecValue::DType(DataType::BF16));
-    all.specialization.insert("n".into(), SpecValue::U32(2));
+    all.config.output_counts.insert("out".into(), 3);
+    all.config.grid_override = Some([2, 1, 1]);
+    all.config.specialization.insert("x", SpecValue::F32(-0.0));
+    all.config.specialization.insert("t", SpecValue::DType(DataType::BF16));
+    all.config.specialization.insert("n", SpecValue::U32(2));
     cases.push(all);
     let mut overridden =
         Case::new(parsed("program p {; workgroup 4; buffer out: output u32[4] @0; if gid.x == 2 {; trap(9); }; }"), vec![]);
-    overridden.launch.workgroup_override = Some([2, 1, 1]);
+    overridden.config.workgroup_override = Some([2, 1, 1]);
     cases.push(overridden);
     for case in cases {
         let text = check_file(&case, &outcome(&case), "run: is the word it begins with\n== after nothing ==\n\n12 things")

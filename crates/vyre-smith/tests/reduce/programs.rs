@@ -269,7 +269,7 @@ pub fn plain(case: &Case) -> Result<Vec<Vec<u8>>, RunError> {
 }
 
 pub fn options(case: &Case) -> Options {
-    Options { launch: case.launch.clone(), specialization: case.specialization.clone(), fuel: 1 << 20, ..Options::default() }
+    Options { fuel: 1 << 20, ..Options::from(case) }
 }
 
 /// Whether a fault shows.
