@@ -8,18 +8,19 @@ mod support;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
-use support::device::{Plain, device};
+use support::device::{Plain, device, host};
 use support::segments::{Segments, agree, agree_words, grid_sync, program, unwords, words};
 use vyre_driver::backend::private::Sealed;
 use vyre_driver::backend::registry::wrap_grid_sync_split;
-use vyre_driver::backend::{PendingDispatch, ReadyPending};
+use vyre_driver::backend::{PendingDispatch, ReadyPending, ResidentStep};
+use vyre_driver::device::inject::{Fault, FaultPlan, FaultyDevice, Method};
+use vyre_driver::device::{Device, backend};
 use vyre_driver::grid_sync::{contains_grid_sync, dispatch_with_grid_sync_split, split};
-use vyre_driver::inject::{Fault, FaultPlan, FaultyBackend, Method};
 use vyre_driver::pipeline::{self, PipelineCache, PipelineCacheSnapshot, PipelineKey};
 use vyre_driver::specialization::{SpecMap, SpecValue};
 use vyre_driver::{
-    BackendError, CompiledPipeline, Dispatch, DispatchConfig, OutputBuffers, ResidentError, Resource, TimedDispatchResult,
-    VyreBackend,
+    BackendError, CompiledPipeline, Dispatch, DispatchConfig, OutputBuffers, ResidentError, ResidentRange, Resource,
+    TimedDispatchResult, VyreBackend,
 };
 use vyre_foundation::ir::{BufferDecl, DataType, Expr, Node, OpId, Parts, Program};
 
@@ -403,11 +404,12 @@ macro_rules! methods {
 }
 
 methods! { Called:
-    id version device_fingerprint device_name
+    id version device_fingerprint device_name device
     dispatch dispatch_borrowed dispatch_borrowed_into dispatch_borrowed_timed dispatch_async dispatch_borrowed_async
     compile_native pipeline_cache_snapshot
     allocate_resident upload_resident upload_resident_many upload_resident_at upload_resident_at_many
-    download_resident download_resident_range download_resident_ranges free_resident dispatch_resident_timed
+    download_resident download_resident_range download_resident_ranges free_resident resident_size copy_resident
+    submit_resident dispatch_resident_timed
     supported_ops supports_subgroup_ops supports_f16 supports_bf16 supports_f64 supports_tensor_cores supports_async_compute
     supports_indirect_dispatch supports_speculation supports_persistent_thread_dispatch supports_grid_sync
     allows_host_grid_sync_split is_distributed
@@ -417,8 +419,8 @@ methods! { Called:
 }
 
 methods! { PipelineCalled:
-    id dispatch dispatch_borrowed dispatch_borrowed_into dispatch_borrowed_timed dispatch_borrowed_batched
-    dispatch_borrowed_batched_into dispatch_persistent_handles dispatch_persistent_handles_into
+    id dispatch dispatch_borrowed dispatch_borrowed_into dispatch_borrowed_timed dispatch_borrowed_async
+    dispatch_borrowed_batched dispatch_borrowed_batched_into dispatch_persistent_handles dispatch_persistent_handles_into
 }
 
 /// What a probe was called with.
@@ -498,6 +500,11 @@ impl VyreBackend for Probe {
     fn device_name(&self) -> String {
         self.saw(Called::device_name);
         "probe device".into()
+    }
+
+    fn device(&self) -> Option<Arc<dyn Device>> {
+        self.saw(Called::device);
+        Some(Arc::new(host()))
     }
 
     fn dispatch(&self, program: &Program, inputs: &[Vec<u8>], config: &DispatchConfig) -> Result<Vec<Vec<u8>>, BackendError> {
@@ -614,6 +621,32 @@ impl VyreBackend for Probe {
     fn free_resident(&self, resource: Resource) -> Result<(), BackendError> {
         self.saw(Called::free_resident);
         Err(BackendError::new(format!("free_resident {resource:?}")))
+    }
+
+    fn resident_size(&self, resource: &Resource) -> Result<u64, BackendError> {
+        self.saw(Called::resident_size);
+        Err(BackendError::new(format!("resident_size {resource:?}")))
+    }
+
+    fn copy_resident(
+        &self,
+        from: &Resource,
+        from_offset: usize,
+        to: &Resource,
+        to_offset: usize,
+        length: usize,
+    ) -> Result<(), BackendError> {
+        self.saw(Called::copy_resident);
+        Err(BackendError::new(format!("copy_resident {from:?} {from_offset} {to:?} {to_offset} {length}")))
+    }
+
+    fn submit_resident(
+        &self,
+        steps: &[ResidentStep<'_>],
+        config: &DispatchConfig,
+    ) -> Result<Box<dyn PendingDispatch>, BackendError> {
+        self.saw(Called::submit_resident);
+        Ok(Box::new(ReadyPending { outputs: vec![format!("{steps:?} {config:?}").into()] }))
     }
 
     fn dispatch_resident_timed(
@@ -771,6 +804,7 @@ forward! {
     version() -> &'static str;
     device_fingerprint() -> String;
     device_name() -> String;
+    device() -> Option<Arc<dyn Device>>;
     dispatch(program: &Program, inputs: &[Vec<u8>], config: &DispatchConfig) -> Result<Vec<Vec<u8>>, BackendError>;
     dispatch_borrowed(program: &Program, inputs: &[&[u8]], config: &DispatchConfig) -> Result<Vec<Vec<u8>>, BackendError>;
     dispatch_borrowed_into(
@@ -792,6 +826,11 @@ forward! {
     download_resident_range(resource: &Resource, offset: usize, length: usize) -> Result<Vec<u8>, BackendError>;
     download_resident_ranges(ranges: &[(&Resource, usize, usize)]) -> Result<Vec<Vec<u8>>, BackendError>;
     free_resident(resource: Resource) -> Result<(), BackendError>;
+    resident_size(resource: &Resource) -> Result<u64, BackendError>;
+    copy_resident(
+        from: &Resource, from_offset: usize, to: &Resource, to_offset: usize, length: usize
+    ) -> Result<(), BackendError>;
+    submit_resident(steps: &[ResidentStep<'_>], config: &DispatchConfig) -> Result<Box<dyn PendingDispatch>, BackendError>;
     dispatch_resident_timed(
         program: &Program, resources: &[Resource], config: &DispatchConfig
     ) -> Result<TimedDispatchResult, BackendError>;
@@ -833,6 +872,7 @@ fn call(method: Called, backend: &dyn VyreBackend, handle: &Resource, program: &
         Called::version => backend.version().into(),
         Called::device_fingerprint => backend.device_fingerprint(),
         Called::device_name => backend.device_name(),
+        Called::device => format!("{:?}", backend.device().map(|device| device.info().id)),
         Called::dispatch => format!("{:?}", backend.dispatch(program, &inputs, &config)),
         Called::dispatch_borrowed => format!("{:?}", backend.dispatch_borrowed(program, &borrowed, &config)),
         Called::dispatch_borrowed_into => {
@@ -860,6 +900,9 @@ fn call(method: Called, backend: &dyn VyreBackend, handle: &Resource, program: &
             format!("{:?}", backend.download_resident_ranges(&[(handle, 1, 2), (handle, 3, 4)]))
         }
         Called::free_resident => format!("{:?}", backend.free_resident(handle.clone())),
+        Called::resident_size => format!("{:?}", backend.resident_size(handle)),
+        Called::copy_resident => format!("{:?}", backend.copy_resident(handle, 1, handle, 2, 3)),
+        Called::submit_resident => wait(backend.submit_resident(&[ResidentStep::Download(handle.into())], &config)),
         Called::dispatch_resident_timed => {
             let resources = [handle.clone(), Resource::Borrowed(vec![0; 4])];
             format!("{:?}", backend.dispatch_resident_timed(program, &resources, &config))
@@ -939,6 +982,15 @@ impl CompiledPipeline for PipelineProbe {
         Ok(TimedDispatchResult { outputs, wall_ns: 1, device_ns: Some(2), ran: None })
     }
 
+    fn dispatch_borrowed_async(
+        &self,
+        inputs: &[&[u8]],
+        config: &DispatchConfig,
+    ) -> Result<Box<dyn PendingDispatch>, BackendError> {
+        self.saw(PipelineCalled::dispatch_borrowed_async);
+        Ok(Box::new(ReadyPending { outputs: vec![format!("async {inputs:?} {config:?}").into()] }))
+    }
+
     fn dispatch_borrowed_batched(
         &self,
         batches: &[&[&[u8]]],
@@ -989,6 +1041,9 @@ fn call_pipeline(method: PipelineCalled, pipeline: &dyn CompiledPipeline, config
             format!("{:?} {outputs:?}", pipeline.dispatch_borrowed_into(&borrowed, config, &mut outputs))
         }
         PipelineCalled::dispatch_borrowed_timed => format!("{:?}", pipeline.dispatch_borrowed_timed(&borrowed, config)),
+        PipelineCalled::dispatch_borrowed_async => {
+            format!("{:?}", pipeline.dispatch_borrowed_async(&borrowed, config).and_then(|pending| pending.wait()))
+        }
         PipelineCalled::dispatch_borrowed_batched => {
             format!("{:?}", pipeline.dispatch_borrowed_batched(&[&borrowed, &[&[5]]], config))
         }
@@ -1008,11 +1063,10 @@ fn call_pipeline(method: PipelineCalled, pipeline: &dyn CompiledPipeline, config
 #[test]
 fn fault_3_wrappers_forward_every_method_once_and_give_its_answer() {
     type Wrap = fn(Box<dyn VyreBackend>) -> Box<dyn VyreBackend>;
-    let faulty: Wrap = |inner| Box::new(FaultyBackend::new(inner, FaultPlan::none()));
-    let both: Wrap = |inner| wrap_grid_sync_split(Box::new(FaultyBackend::new(wrap_grid_sync_split(inner), FaultPlan::none())));
-    let wrappers: [(&str, Wrap); 3] = [("grid sync", wrap_grid_sync_split), ("faulty", faulty), ("all", both)];
+    let twice: Wrap = |inner| wrap_grid_sync_split(wrap_grid_sync_split(inner));
+    let wrappers: [(&str, Wrap); 2] = [("once", wrap_grid_sync_split), ("twice", twice)];
     // What a wrapper may ask for itself beside.
-    let questions = [Called::id, Called::supports_grid_sync, Called::allows_host_grid_sync_split, Called::device_lost];
+    let questions = [Called::id, Called::supports_grid_sync, Called::allows_host_grid_sync_split];
     let plain = program("program p {\n workgroup 1\n buffer a: read u32 @0\n buffer out: output u32[1] @1\n out[0] = a[0]\n}");
     let with_barrier =
         program("program p {\n workgroup 1\n buffer a: read u32 @0\n buffer out: output u32[1] @1\n barrier.grid\n}");
@@ -1037,7 +1091,7 @@ fn fault_3_wrappers_forward_every_method_once_and_give_its_answer() {
             }
         }
     }
-    // Pipelines go through wrappers too: those of the faulty backend, and those that the driver hands out.
+    // Pipelines go through wrappers too, and through what the driver hands out.
     for (name, wrap) in wrappers {
         for method in PipelineCalled::ALL {
             let inner: Arc<PipelineProbe> = Arc::default();
@@ -1069,7 +1123,7 @@ fn fault_4_resident_handles_are_unique_and_freed_foreign_stale_and_aliased_ones_
     let backends: Vec<Box<dyn VyreBackend>> = (0..4)
         .map(|n| match n % 2 {
             0 => wrap_grid_sync_split(device()),
-            _ => wrap_grid_sync_split(Box::new(FaultyBackend::new(device(), FaultPlan::none()))),
+            _ => wrap_grid_sync_split(backend(Arc::new(FaultyDevice::new(Arc::new(host()), FaultPlan::none())))),
         })
         .collect();
     let mut numbers = BTreeSet::new();
@@ -1086,6 +1140,7 @@ fn fault_4_resident_handles_are_unique_and_freed_foreign_stale_and_aliased_ones_
     let uses = |backend: &dyn VyreBackend, handle: &Resource| -> Vec<BackendError> {
         let good = backend.allocate_resident(16).unwrap();
         backend.upload_resident(&good, &[1; 16]).unwrap();
+        let reads = ResidentStep::Copy { from: ResidentRange::from(handle), to: ResidentRange::from(handle) };
         let refused = vec![
             backend.upload_resident(handle, &[0; 4]).unwrap_err(),
             backend.upload_resident_many(&[(&good, &[9; 4]), (handle, &[0; 4])]).unwrap_err(),
@@ -1096,12 +1151,20 @@ fn fault_4_resident_handles_are_unique_and_freed_foreign_stale_and_aliased_ones_
             backend.download_resident_ranges(&[(&good, 0, 4), (handle, 0, 4)]).unwrap_err(),
             backend.dispatch_resident_timed(&copy, &[handle.clone(), good.clone()], &config).unwrap_err(),
             backend.dispatch_resident_timed(&copy, &[good.clone(), handle.clone()], &config).unwrap_err(),
+            backend.resident_size(handle).unwrap_err(),
+            backend.copy_resident(handle, 0, &good, 0, 4).unwrap_err(),
+            backend.copy_resident(&good, 0, handle, 0, 4).unwrap_err(),
+            backend.submit_resident(&[ResidentStep::Download(handle.into())], &config).map(drop).unwrap_err(),
+            backend
+                .submit_resident(&[ResidentStep::Upload { to: (&good).into(), bytes: &[9; 4] }, reads], &config)
+                .map(drop)
+                .unwrap_err(),
             backend.free_resident(handle.clone()).unwrap_err(),
         ];
         assert_eq!(backend.download_resident(&good), Ok(vec![1; 16]), "what is refused changes nothing");
         refused
     };
-    let all = |error: ResidentError| vec![BackendError::Resident(error); 10];
+    let all = |error: ResidentError| vec![BackendError::Resident(error); 15];
     for (n, backend) in backends.iter().enumerate() {
         let freed = backend.allocate_resident(16).unwrap();
         backend.free_resident(freed.clone()).unwrap();
@@ -1123,11 +1186,12 @@ fn fault_4_resident_handles_are_unique_and_freed_foreign_stale_and_aliased_ones_
         assert_eq!(backend.download_resident(&other).map(|bytes| unwords(&bytes)), Ok(vec![1; 4]));
     }
     // 4. Of before the device was lost.
-    let lossy = FaultyBackend::new(device(), FaultPlan::none().at_call_of(Method::Flush, 0, Fault::DeviceLost));
+    let lossy = FaultyDevice::new(Arc::new(host()), FaultPlan::none().at_call_of(Method::Submit, 0, Fault::DeviceLost));
+    let lossy = backend(Arc::new(lossy));
     let old = lossy.allocate_resident(16).unwrap();
     lossy.flush().unwrap_err();
     lossy.try_recover().unwrap();
-    assert_eq!(uses(&lossy, &old), all(ResidentError::Stale(number(&old))));
+    assert_eq!(uses(&*lossy, &old), all(ResidentError::Stale(number(&old))));
 }
 
 // ---- 5: specialization keys existed and nothing used them ----
@@ -1170,7 +1234,7 @@ fn fault_5_specialization_changes_the_code() {
         ("with pipelines of its own", Arc::from(device())),
         ("with pipelines of its own, wrapped", Arc::from(wrap_grid_sync_split(device()))),
         ("without", Arc::new(Plain::default())),
-        ("faulty", Arc::new(FaultyBackend::new(device(), FaultPlan::none()))),
+        ("a wrapped device", Arc::from(backend(Arc::new(FaultyDevice::new(Arc::new(host()), FaultPlan::none()))))),
     ];
     for (what, backend) in &backends {
         let mut ids = HashSet::new();
@@ -1248,7 +1312,7 @@ fn every_path(probe: Arc<Probe>, program: &Program, inputs: &[&[u8]], config: &D
     let mut results = Vec::new();
     let wrapped: [Arc<dyn VyreBackend>; 2] = [
         Arc::from(wrap_grid_sync_split(Box::new(Shared(probe.clone())))),
-        Arc::new(FaultyBackend::new(wrap_grid_sync_split(Box::new(Shared(probe.clone()))), FaultPlan::none())),
+        Arc::from(wrap_grid_sync_split(wrap_grid_sync_split(Box::new(Shared(probe.clone()))))),
     ];
     for backend in &wrapped {
         results.extend([
@@ -1273,6 +1337,7 @@ fn every_path(probe: Arc<Probe>, program: &Program, inputs: &[&[u8]], config: &D
                 pipeline.dispatch_borrowed(inputs, call).map(drop),
                 pipeline.dispatch_borrowed_into(inputs, call, &mut outputs),
                 pipeline.dispatch_borrowed_timed(inputs, call).map(drop),
+                pipeline.dispatch_borrowed_async(inputs, call).and_then(|pending| pending.wait()).map(drop),
                 pipeline.dispatch_borrowed_batched(&[inputs], call).map(drop),
                 pipeline.dispatch_persistent_handles(&resources, call).map(drop),
                 pipeline.dispatch_persistent_handles_into(&resources, call, &mut outputs),

@@ -1,17 +1,22 @@
-//! Faults at every call: a structured error, the caller's buffers untouched, and a correct dispatch afterwards.
+//! Faults at every call of a device, through every form: a typed error, the caller's buffers and resident data untouched, and correct
+//! dispatches afterwards.
 
 mod support;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
-use support::device::{bound_buffers, device, run};
+use support::device::{bound_buffers, host, info, run};
 use vyre_driver::backend::registry::wrap_grid_sync_split;
-use vyre_driver::inject::{Fault, FaultPlan, FaultyBackend, Method};
-use vyre_driver::pipeline::PipelineCacheSnapshot;
-use vyre_driver::{BackendError, DispatchConfig, OutputBuffers, ResidentError, Resource, VyreBackend};
+use vyre_driver::device::inject::{Fault, FaultPlan, FaultyDevice, Method};
+use vyre_driver::device::{HostDevice, backend};
+use vyre_driver::pipeline::{self, PipelineCacheSnapshot};
+use vyre_driver::{
+    BackendError, DispatchConfig, OutputBuffers, ResidentError, ResidentRange, ResidentStep, Resource, VyreBackend,
+};
 use vyre_foundation::ir::{Access, Program};
 use vyre_foundation::text;
 
@@ -39,7 +44,6 @@ fn cases() -> Vec<Case> {
         .filter(|path| path.extension().is_some_and(|extension| extension == "vyre"))
         .collect();
     paths.sort();
-    let config = DispatchConfig { timeout: Some(Duration::from_secs(3600)), ..DispatchConfig::default() };
     let mut cases = Vec::new();
     for path in paths {
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
@@ -55,33 +59,32 @@ fn cases() -> Vec<Case> {
                 (0..length).map(|n| if n % 4 == 0 { n as u8 } else { 0 }).collect()
             })
             .collect();
+        // With a limit, resident data is written as a copy; without, in place.
+        let timeout = (cases.len() % 2 == 0).then_some(Duration::from_secs(3600));
+        let config = DispatchConfig { timeout, ..DispatchConfig::default() };
         let borrowed: Vec<&[u8]> = inputs.iter().map(Vec::as_slice).collect();
         let Ok(outputs) = run(&program, &borrowed, &config) else { continue };
         if outputs.iter().any(|output| !output.is_empty()) {
-            cases.push(Case { name, program, inputs, config: config.clone(), outputs });
+            cases.push(Case { name, program, inputs, config, outputs });
         }
     }
     assert!(cases.len() >= 20, "only {} programs", cases.len());
     cases
 }
 
-/// The caller's buffers for outputs, filled with what no program gives; and where they are.
-fn callers_buffers(case: &Case) -> (OutputBuffers, Vec<*const u8>) {
-    let buffers: OutputBuffers = case.outputs.iter().map(|output| vec![0xA5; output.len() + 1]).collect();
-    let places = buffers.iter().map(|buffer| buffer.as_ptr()).collect();
-    (buffers, places)
-}
-
-/// Calls something that fills the caller's buffers: right in the same place, or an error and nothing changed.
+/// Calls something that fills the caller's buffers: right, or an error and nothing changed.
 fn into(case: &Case, call: impl FnOnce(&mut OutputBuffers) -> Result<(), BackendError>) -> Result<(), BackendError> {
-    let (mut buffers, places) = callers_buffers(case);
-    let before = buffers.clone();
+    // What no program gives.
+    let mut buffers: OutputBuffers = case.outputs.iter().map(|output| vec![0xA5; output.len() + 1]).collect();
+    let places = |buffers: &OutputBuffers| buffers.iter().map(|buffer| buffer.as_ptr()).collect::<Vec<_>>();
+    let (before, places_before) = (buffers.clone(), places(&buffers));
     let result = catch_unwind(AssertUnwindSafe(|| call(&mut buffers)));
-    let now: Vec<*const u8> = buffers.iter().map(|buffer| buffer.as_ptr()).collect();
-    assert_eq!(now, places, "{}: the buffers have moved", case.name);
     match &result {
         Ok(Ok(())) => assert_eq!(buffers, case.outputs, "{}", case.name),
-        Ok(Err(_)) | Err(_) => assert_eq!(buffers, before, "{}: a failed call changed the caller's buffers", case.name),
+        Ok(Err(_)) | Err(_) => {
+            assert_eq!(buffers, before, "{}: a failed call changed the caller's buffers", case.name);
+            assert_eq!(places(&buffers), places_before, "{}: a failed call moved the caller's buffers", case.name);
+        }
     }
     result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
@@ -90,8 +93,42 @@ fn check(case: &Case, outputs: &[Vec<u8>]) {
     assert_eq!(outputs, case.outputs, "{}", case.name);
 }
 
+/// A device with faults and a backend over it.
+struct Subject {
+    device: FaultyDevice,
+    backend: Arc<dyn VyreBackend>,
+}
+
+impl Subject {
+    fn new(plan: FaultPlan) -> Subject {
+        let device = FaultyDevice::new(Arc::new(host()), plan);
+        let backend = Arc::from(backend(Arc::new(device.clone())));
+        Subject { device, backend }
+    }
+
+    /// The same over a device whose memory is not the host's and which takes few workgroups at a time.
+    fn far(plan: FaultPlan) -> Subject {
+        let mut info = info();
+        info.capabilities.host_memory = false;
+        info.capabilities.interruptible = false;
+        info.limits.groups_per_call = 2;
+        let device = FaultyDevice::new(Arc::new(HostDevice::new(support::device::Kernels { info })), plan);
+        let backend = Arc::from(backend(Arc::new(device.clone())));
+        Subject { device, backend }
+    }
+
+    fn live_handles(&self) -> u64 {
+        metric(&*self.backend, "resident_live_handles")
+    }
+}
+
+fn metric(backend: &dyn VyreBackend, name: &str) -> u64 {
+    backend.backend_metric_snapshot().iter().find(|(known, _)| *known == name).expect("it is counted").1
+}
+
 /// Every way to run a program.
-fn everything(backend: &FaultyBackend, case: &Case) -> Result<(), BackendError> {
+fn everything(subject: &Subject, case: &Case) -> Result<(), BackendError> {
+    let Subject { backend, .. } = subject;
     let Case { program, inputs, config, .. } = case;
     let borrowed = case.borrowed();
     backend.prepare()?;
@@ -107,6 +144,7 @@ fn everything(backend: &FaultyBackend, case: &Case) -> Result<(), BackendError> 
     check(case, &pipeline.dispatch_borrowed(&borrowed, config)?);
     into(case, |outputs| pipeline.dispatch_borrowed_into(&borrowed, config, outputs))?;
     check(case, &pipeline.dispatch_borrowed_timed(&borrowed, config)?.outputs);
+    check(case, &pipeline.dispatch_borrowed_async(&borrowed, config)?.wait()?);
     for outputs in pipeline.dispatch_borrowed_batched(&[&borrowed, &borrowed], config)? {
         check(case, &outputs);
     }
@@ -123,12 +161,13 @@ fn everything(backend: &FaultyBackend, case: &Case) -> Result<(), BackendError> 
         }
         result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })?;
-    resident(backend, case)?;
+    resident(&**backend, case)?;
+    sequence(&**backend, case)?;
     backend.flush()
 }
 
 /// All buffers on the device, one of them uploaded in parts.
-fn resident(backend: &FaultyBackend, case: &Case) -> Result<(), BackendError> {
+fn resident(backend: &dyn VyreBackend, case: &Case) -> Result<(), BackendError> {
     let Case { program, config, .. } = case;
     let interface = program.interface();
     let mut resources = Vec::new();
@@ -152,7 +191,13 @@ fn resident(backend: &FaultyBackend, case: &Case) -> Result<(), BackendError> {
     backend.upload_resident_many(&inputs[..inputs.len().min(1)])?;
     let at: Vec<(&Resource, usize, &[u8])> = inputs.iter().map(|(resource, bytes)| (*resource, 0, *bytes)).collect();
     backend.upload_resident_at_many(&at)?;
-    let result = backend.dispatch_resident_timed(program, &resources, config)?;
+    // Filled, so that a dispatch that fails is seen to have changed nothing.
+    for (resource, input) in resources.iter().zip(&uploads).filter(|(_, input)| input.is_none()) {
+        assert_eq!(*input, None);
+        let size = backend.resident_size(resource)? as usize;
+        backend.upload_resident(resource, &vec![0xA5; size])?;
+    }
+    let result = keeping(backend, &resources, || backend.dispatch_resident_timed(program, &resources, config))?;
     assert!(result.outputs.is_empty(), "{}: all outputs are resident", case.name);
     for (n, i) in interface.outputs.iter().enumerate() {
         let at = bound_buffers(program).iter().position(|bound| bound == i).unwrap();
@@ -177,13 +222,73 @@ fn resident(backend: &FaultyBackend, case: &Case) -> Result<(), BackendError> {
     resources.into_iter().try_for_each(|resource| backend.free_resident(resource))
 }
 
+/// Calls something that leaves resident data as they are if it fails.
+fn keeping<R>(
+    backend: &dyn VyreBackend,
+    resources: &[Resource],
+    call: impl FnOnce() -> Result<R, BackendError>,
+) -> Result<R, BackendError> {
+    let all = || resources.iter().map(|resource| backend.download_resident(resource)).collect::<Result<Vec<_>, _>>();
+    let before = all()?;
+    let result = catch_unwind(AssertUnwindSafe(call));
+    if !matches!(result, Ok(Ok(_))) && !backend.device_lost() {
+        assert_eq!(all(), Ok(before), "a failed dispatch changed resident data");
+    }
+    result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// Everything in one submission: inputs up, the dispatch on a part of larger memory, a copy on the device, outputs down.
+fn sequence(backend: &dyn VyreBackend, case: &Case) -> Result<(), BackendError> {
+    const BEFORE: usize = 8;
+    let Case { program, config, .. } = case;
+    let interface = program.interface();
+    let bound = bound_buffers(program);
+    let input = |i: usize| interface.inputs.iter().position(|input| *input == i).map(|n| &case.inputs[n]);
+    let output = |i: usize| interface.outputs.iter().position(|output| *output == i).map(|n| &case.outputs[n]);
+    let length = |i: usize| input(i).or(output(i)).map_or(0, Vec::len);
+    let resources: Vec<Resource> =
+        bound.iter().map(|i| backend.allocate_resident(length(*i) + 2 * BEFORE)).collect::<Result<_, _>>()?;
+    let copies: BTreeMap<usize, Resource> =
+        interface.outputs.iter().map(|i| Ok((*i, backend.allocate_resident(length(*i))?))).collect::<Result<_, BackendError>>()?;
+    let bystander = backend.allocate_resident(4)?;
+    backend.upload_resident(&bystander, &[1, 2, 3, 4])?;
+    let range = |n: usize, i: usize| ResidentRange { resource: &resources[n], offset: BEFORE, length: Some(length(i)) };
+    let mut steps = Vec::new();
+    for (n, i) in bound.iter().enumerate() {
+        if let Some(bytes) = input(*i) {
+            steps.push(ResidentStep::Upload { to: range(n, *i), bytes });
+        }
+    }
+    let bindings = bound.iter().enumerate().map(|(n, i)| range(n, *i)).collect();
+    steps.push(ResidentStep::Dispatch { program, config, bindings });
+    for (n, i) in bound.iter().enumerate().filter(|(_, i)| output(**i).is_some()) {
+        steps.push(ResidentStep::Copy { from: range(n, *i), to: (&copies[i]).into() });
+        steps.push(ResidentStep::Download(range(n, *i)));
+        steps.push(ResidentStep::Download((&copies[i]).into()));
+    }
+    let result = backend.submit_resident(&steps, config).and_then(|pending| pending.wait_ran());
+    if result.is_err() && !backend.device_lost() {
+        assert_eq!(backend.download_resident(&bystander), Ok(vec![1, 2, 3, 4]));
+    }
+    let (reads, ran) = result?;
+    let expected: Vec<&Vec<u8>> = bound.iter().filter_map(|i| output(*i)).flat_map(|output| [output, output]).collect();
+    assert_eq!(reads.iter().collect::<Vec<_>>(), expected, "{}", case.name);
+    assert!(!ran.is_empty(), "{}: what ran is told", case.name);
+    for (resource, i) in resources.iter().zip(&bound) {
+        let bytes = backend.download_resident(resource)?;
+        let around = [&bytes[..BEFORE], &bytes[BEFORE + length(*i)..]];
+        assert_eq!(around, [[0; BEFORE]; 2], "{}: bytes beside the range are not touched", case.name);
+    }
+    resources.into_iter().chain(copies.into_values()).chain([bystander]).try_for_each(|resource| backend.free_resident(resource))
+}
+
 /// The error that a fault must give, as far as it is the same in every call.
 fn is_of(error: &BackendError, fault: Fault, config: &DispatchConfig) -> bool {
     match fault {
         Fault::DeviceLost => matches!(error, BackendError::DeviceLost { .. }),
         Fault::OutOfMemory => matches!(error, BackendError::OutOfMemory { .. }),
         Fault::Timeout | Fault::Hang => {
-            matches!(error, BackendError::Timeout { limit } if Some(*limit) == config.timeout || limit.as_secs() == 2)
+            matches!(error, BackendError::Timeout { limit } if Some(*limit) == config.timeout || limit.is_zero())
         }
         Fault::ShortRead => matches!(error, BackendError::ShortRead { expected, found } if found < expected),
         Fault::Panic => false,
@@ -192,64 +297,92 @@ fn is_of(error: &BackendError, fault: Fault, config: &DispatchConfig) -> bool {
 
 #[test]
 fn without_faults_nothing_fails_and_nothing_stays() {
-    let case = &cases()[0];
-    let backend = FaultyBackend::new(device(), FaultPlan::none());
-    assert_eq!(everything(&backend, case), Ok(()));
-    assert_eq!(backend.fired(), []);
-    assert_eq!(backend.resident_usage().live_handles, 0);
-    assert!(backend.resident_usage().peak_bytes > 0);
-    assert_eq!(backend.calls_of(Method::Dispatch), 1);
-    assert_eq!(backend.pipeline_cache_snapshot(), Some(PipelineCacheSnapshot { hits: 1, misses: 1 }));
+    for make in [Subject::new, Subject::far] {
+        let case = &cases()[0];
+        let subject = make(FaultPlan::none());
+        assert_eq!(everything(&subject, case), Ok(()));
+        assert_eq!(subject.device.fired(), []);
+        assert_eq!(subject.live_handles(), 0);
+        assert!(metric(&*subject.backend, "resident_peak_bytes") > 0);
+        assert_eq!(subject.device.calls_of(Method::Compile), 1);
+        assert_eq!(subject.backend.pipeline_cache_snapshot().map(|seen| seen.misses), Some(1));
+    }
 }
 
-#[test]
-fn a_fault_at_every_call_of_every_program_is_a_structured_error_and_the_next_dispatch_is_right() {
-    // A panic that is asked for is no news.
+/// Faults at every call of every form of one program.
+fn every_fault(case: &Case, make: fn(FaultPlan) -> Subject, fired: &mut HashMap<Fault, usize>) {
+    let clean = make(FaultPlan::none());
+    everything(&clean, case).unwrap();
+    for call in 0..clean.device.calls() {
+        for fault in Fault::ALL {
+            let subject = make(FaultPlan::none().at_call(call, fault));
+            let backend = &subject.backend;
+            let result = catch_unwind(AssertUnwindSafe(|| everything(&subject, case)));
+            let what = format!("{}: {fault:?} at call {call}", case.name);
+            match (subject.device.fired().as_slice(), result) {
+                ([], Ok(Ok(()))) => assert_eq!(fault, Fault::ShortRead, "{what}: did not happen"),
+                ([], other) => panic!("{what}: did not happen, and gave {other:?}"),
+                (_, Err(panic)) => {
+                    let said = panic.downcast_ref::<&str>().copied();
+                    assert_eq!((fault, said), (Fault::Panic, Some("a fault was injected")), "{what}");
+                }
+                (happened, Ok(Err(error))) => {
+                    assert_eq!(happened, [(call, fault)], "{what}");
+                    assert!(is_of(&error, fault, &case.config), "{what}: {error:?}");
+                }
+                (_, Ok(Ok(()))) => panic!("{what}: the error was lost"),
+            }
+            *fired.entry(fault).or_insert(0) += subject.device.fired().len();
+            let lost = matches!(fault, Fault::DeviceLost | Fault::Hang);
+            assert_eq!(backend.device_lost(), lost, "{what}");
+            let again = || {
+                into(case, |outputs| {
+                    backend.dispatch_borrowed_into(&case.program, &case.borrowed(), &case.config, outputs)
+                })
+            };
+            if lost {
+                let refused = again();
+                assert!(matches!(refused, Err(BackendError::DeviceLost { .. })), "{what}: {refused:?}");
+                assert_eq!(subject.live_handles(), 0, "{what}");
+                assert_eq!(backend.try_recover(), Ok(()), "{what}");
+                assert!(!backend.device_lost(), "{what}");
+            }
+            again().unwrap();
+            assert_eq!(everything(&subject, case), Ok(()), "{what}: afterwards");
+        }
+    }
+}
+
+/// A panic that is asked for is no news.
+fn quiet_panics() {
     std::panic::set_hook(Box::new(|info| {
         if !info.to_string().contains("a fault was injected") {
             eprintln!("{info}");
         }
     }));
-    let cases = cases();
+}
+
+#[test]
+fn a_fault_at_every_call_of_every_program_is_a_structured_error_and_the_next_dispatch_is_right() {
+    quiet_panics();
     let mut fired = HashMap::new();
-    for case in &cases {
-        let clean = FaultyBackend::new(device(), FaultPlan::none());
-        everything(&clean, case).unwrap();
-        for call in 0..clean.calls() {
-            for fault in Fault::ALL {
-                let backend = FaultyBackend::new(device(), FaultPlan::none().at_call(call, fault));
-                let result = catch_unwind(AssertUnwindSafe(|| everything(&backend, case)));
-                let what = format!("{}: {fault:?} at call {call}", case.name);
-                match (backend.fired().as_slice(), result) {
-                    ([], Ok(Ok(()))) => assert_eq!(fault, Fault::ShortRead, "{what}: did not happen"),
-                    ([], other) => panic!("{what}: did not happen, and gave {other:?}"),
-                    (_, Err(_)) => assert_eq!(fault, Fault::Panic, "{what}"),
-                    (happened, Ok(Err(error))) => {
-                        assert_eq!(happened, [(call, fault)], "{what}");
-                        assert!(is_of(&error, fault, &case.config), "{what}: {error:?}");
-                    }
-                    (_, Ok(Ok(()))) => panic!("{what}: the error was lost"),
-                }
-                *fired.entry(fault).or_insert(0) += backend.fired().len();
-                let lost = matches!(fault, Fault::DeviceLost | Fault::Hang);
-                assert_eq!(backend.device_lost(), lost, "{what}");
-                if lost {
-                    let refused = into(case, |outputs| {
-                        backend.dispatch_borrowed_into(&case.program, &case.borrowed(), &case.config, outputs)
-                    });
-                    assert!(matches!(refused, Err(BackendError::DeviceLost { .. })), "{what}: {refused:?}");
-                    assert_eq!(backend.resident_usage().live_handles, 0, "{what}");
-                    assert_eq!(backend.try_recover(), Ok(()), "{what}");
-                    assert!(!backend.device_lost(), "{what}");
-                }
-                into(case, |outputs| backend.dispatch_borrowed_into(&case.program, &case.borrowed(), &case.config, outputs))
-                    .unwrap();
-                assert_eq!(everything(&backend, case), Ok(()), "{what}: afterwards");
-            }
-        }
+    for case in &cases() {
+        every_fault(case, Subject::new, &mut fired);
     }
     for fault in Fault::ALL {
         assert!(fired.get(&fault).is_some_and(|count| *count > 100), "{fault:?} happened {:?} times", fired.get(&fault));
+    }
+}
+
+#[test]
+fn the_same_on_a_device_with_memory_of_its_own_that_takes_work_in_pieces() {
+    quiet_panics();
+    let mut fired = HashMap::new();
+    for case in cases().iter().step_by(5) {
+        every_fault(case, Subject::far, &mut fired);
+    }
+    for fault in Fault::ALL {
+        assert!(fired.get(&fault).is_some_and(|count| *count > 20), "{fault:?} happened {:?} times", fired.get(&fault));
     }
 }
 
@@ -265,9 +398,9 @@ fn a_fault_at_every_call_between_grid_barriers_leaves_nothing_behind() {
           x[gid.x] = 7
           if old == 99 { trap(1) }
           barrier.grid
-          x[gid.x] = x[3 - gid.x] + old
+          out[gid.x] = x[3 - gid.x] + old
           barrier.grid
-          out[gid.x] = old * 10 + x[gid.x]
+          x[gid.x] = old * 10 + out[3 - gid.x]
         }",
     )
     .unwrap();
@@ -275,9 +408,8 @@ fn a_fault_at_every_call_between_grid_barriers_leaves_nothing_behind() {
     let input: Vec<u8> = [1u32, 2, 3, 4].iter().flat_map(|word| word.to_le_bytes()).collect();
     let case =
         Case { name: "phases".into(), outputs: run(&program, &[&input], &config).unwrap(), inputs: vec![input], program, config };
-    // Each form gives the outputs; the last has everything on the device.
-    type Form = fn(&dyn VyreBackend, &Case) -> Result<(), BackendError>;
-    let forms: [(&str, Form); 4] = [
+    type Form = fn(&Arc<dyn VyreBackend>, &Case) -> Result<(), BackendError>;
+    let forms: [(&str, Form); 7] = [
         ("borrowed", |backend, case| {
             backend.dispatch_borrowed(&case.program, &case.borrowed(), &case.config).map(|outputs| check(case, &outputs))
         }),
@@ -289,47 +421,60 @@ fn a_fault_at_every_call_between_grid_barriers_leaves_nothing_behind() {
                 .dispatch_borrowed_timed(&case.program, &case.borrowed(), &case.config)
                 .map(|timed| check(case, &timed.outputs))
         }),
+        ("async", |backend, case| {
+            let pending = backend.dispatch_borrowed_async(&case.program, &case.borrowed(), &case.config)?;
+            pending.wait().map(|outputs| check(case, &outputs))
+        }),
+        ("pipeline", |backend, case| {
+            let pipeline = pipeline::compile(backend.clone(), &case.program, &case.config)?;
+            into(case, |outputs| pipeline.dispatch_borrowed_into(&case.borrowed(), &case.config, outputs))
+        }),
         ("mixed", |backend, case| {
             let resources = [Resource::Borrowed(case.inputs[0].clone()), Resource::Borrowed(vec![0; 16])];
             backend.dispatch_resident_timed(&case.program, &resources, &case.config).map(|timed| check(case, &timed.outputs))
         }),
+        ("resident", |backend, case| {
+            let resources = [backend.allocate_resident(16)?, backend.allocate_resident(16)?];
+            let run = || {
+                backend.upload_resident(&resources[0], &case.inputs[0])?;
+                backend.dispatch_resident_timed(&case.program, &resources, &case.config)?;
+                resources.iter().map(|resource| backend.download_resident(resource)).collect::<Result<Vec<_>, _>>()
+            };
+            let result = catch_unwind(AssertUnwindSafe(run));
+            if !backend.device_lost() {
+                resources.iter().try_for_each(|resource| backend.free_resident(resource.clone()))?;
+            }
+            check(case, &result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
+            Ok(())
+        }),
     ];
+    quiet_panics();
     for (name, form) in forms {
-        let clean = FaultyBackend::new(device(), FaultPlan::none());
-        form(&*wrap_grid_sync_split(Box::new(clean.clone())), &case).unwrap();
-        let methods = [
-            Method::DispatchBorrowed,
-            Method::DispatchBorrowedTimed,
-            Method::DispatchResidentTimed,
-            Method::AllocateResident,
-            Method::DownloadResidentRange,
-            Method::FreeResident,
-        ];
-        let calls: Vec<(Method, u64)> =
-            methods.iter().flat_map(|method| (0..clean.calls_of(*method)).map(move |n| (*method, n))).collect();
-        assert!(calls.len() >= 3 && calls.len() as u64 == clean.calls(), "{name} runs segments: {calls:?}");
-        for (method, n) in calls {
+        let split = |plan: FaultPlan| {
+            let device = FaultyDevice::new(Arc::new(host()), plan);
+            let backend: Arc<dyn VyreBackend> = Arc::from(wrap_grid_sync_split(backend(Arc::new(device.clone()))));
+            Subject { device, backend }
+        };
+        let clean = split(FaultPlan::none());
+        form(&clean.backend, &case).unwrap();
+        assert!(clean.device.calls_of(Method::Run) >= 3, "{name} runs segments");
+        for call in 0..clean.device.calls() {
             for fault in Fault::ALL {
-                let what = format!("{name}: {fault:?} at {method:?} {n}");
-                let faulty = FaultyBackend::new(device(), FaultPlan::none().at_call_of(method, n, fault));
-                let backend = wrap_grid_sync_split(Box::new(faulty.clone()));
-                let result = catch_unwind(AssertUnwindSafe(|| form(&*backend, &case)));
-                // That hidden memory cannot be given back is nothing that a caller can do something about: it is told only by a
-                // device that is lost and is needed again.
-                let given_back = method != Method::FreeResident;
+                let what = format!("{name}: {fault:?} at call {call}");
+                let subject = split(FaultPlan::none().at_call(call, fault));
+                let result = catch_unwind(AssertUnwindSafe(|| form(&subject.backend, &case)));
                 match &result {
-                    Ok(Err(BackendError::DeviceLost { .. })) if fault == Fault::Hang && !given_back => {}
                     Ok(Err(error)) => assert!(is_of(error, fault, &case.config), "{what}: {error:?}"),
                     Err(_) => assert_eq!(fault, Fault::Panic, "{what}"),
-                    Ok(Ok(())) => assert!(faulty.fired().is_empty() || !given_back, "{what}: the error was lost"),
+                    Ok(Ok(())) => assert!(subject.device.fired().is_empty(), "{what}: the error was lost"),
                 }
-                if faulty.device_lost() || given_back {
-                    assert_eq!(faulty.resident_usage().live_handles, 0, "{what}: hidden memory is left");
+                // Except for what was left when allocating the caller's own failed.
+                let left = u64::from(name == "resident" && call == 1 && !subject.backend.device_lost());
+                assert!(subject.live_handles() <= left, "{what}: hidden memory is left");
+                if subject.backend.device_lost() {
+                    subject.backend.try_recover().unwrap();
                 }
-                if faulty.device_lost() {
-                    backend.try_recover().unwrap();
-                }
-                assert_eq!(form(&*backend, &case), Ok(()), "{what}: afterwards");
+                assert_eq!(form(&subject.backend, &case), Ok(()), "{what}: afterwards");
             }
         }
     }
@@ -347,18 +492,21 @@ fn increment() -> (Program, DispatchConfig) {
 }
 
 #[test]
-fn a_loss_makes_handles_pipelines_and_pending_dispatches_of_before_useless() {
+fn a_loss_makes_handles_stale_and_ends_what_was_begun_and_pipelines_work_again() {
     let (program, config) = increment();
     let input = vec![1, 0, 0, 0];
-    let backend = FaultyBackend::new(device(), FaultPlan::none().at_call_of(Method::Flush, 1, Fault::DeviceLost));
+    let subject = Subject::new(FaultPlan::none().at_call_of(Method::Submit, 2, Fault::DeviceLost));
+    let backend = &subject.backend;
     let resource = backend.allocate_resident(4).unwrap();
     let Resource::Resident(handle) = resource else { panic!("a handle") };
-    let pipeline = backend.compile_native(&program, &config).unwrap().unwrap();
-    let pending = backend.dispatch_async(&program, std::slice::from_ref(&input), &config).unwrap();
-    backend.flush().unwrap();
+    let pipeline = pipeline::compile(backend.clone(), &program, &config).unwrap();
+    let begun = || backend.dispatch_async(&program, std::slice::from_ref(&input), &config).unwrap();
+    let (one, other) = (begun(), begun());
     assert!(matches!(backend.flush(), Err(BackendError::DeviceLost { .. })));
     assert!(backend.device_lost());
-    assert!(matches!(pending.wait(), Err(BackendError::DeviceLost { .. })));
+    assert!(matches!(one.wait(), Err(BackendError::DeviceLost { .. })));
+    let refused = pipeline.dispatch(std::slice::from_ref(&input), &config);
+    assert!(matches!(refused, Err(BackendError::DeviceLost { .. })), "{refused:?}");
     backend.try_recover().unwrap();
     assert!(!backend.device_lost());
     let stale = BackendError::Resident(ResidentError::Stale(handle));
@@ -366,9 +514,32 @@ fn a_loss_makes_handles_pipelines_and_pending_dispatches_of_before_useless() {
     assert_eq!(backend.upload_resident(&resource, &input), Err(stale.clone()));
     assert_eq!(backend.dispatch_resident_timed(&program, std::slice::from_ref(&resource), &config), Err(stale.clone()));
     assert_eq!(backend.free_resident(resource), Err(stale));
-    assert!(matches!(pipeline.dispatch(std::slice::from_ref(&input), &config), Err(BackendError::DeviceLost { .. })));
-    let again = backend.compile_native(&program, &config).unwrap().unwrap();
-    assert_eq!(again.dispatch(&[input], &config), Ok(vec![vec![2, 0, 0, 0]]));
+    // What was begun before is lost, whenever somebody asks, and says nothing about the device that came after.
+    let kept = backend.allocate_resident(4).unwrap();
+    assert!(matches!(other.wait(), Err(BackendError::DeviceLost { .. })));
+    assert!(!backend.device_lost());
+    assert_eq!(backend.download_resident(&kept), Ok(vec![0; 4]));
+    assert_eq!(subject.device.calls_of(Method::Compile), 1);
+    assert_eq!(pipeline.dispatch(std::slice::from_ref(&input), &config), Ok(vec![vec![2, 0, 0, 0]]));
+    assert_eq!(pipeline.dispatch(std::slice::from_ref(&input), &config), Ok(vec![vec![2, 0, 0, 0]]));
+    assert_eq!(subject.device.calls_of(Method::Compile), 2, "it is compiled again, once");
+    assert_eq!(backend.pipeline_cache_snapshot().map(|seen| seen.misses), Some(1), "the cache has it");
+}
+
+#[test]
+fn a_device_that_does_not_come_back_stays_lost() {
+    let (program, config) = increment();
+    for fault in [Fault::DeviceLost, Fault::OutOfMemory, Fault::Timeout, Fault::Hang] {
+        let plan = FaultPlan::none().at_call_of(Method::Run, 0, Fault::DeviceLost).at_call_of(Method::Recover, 0, fault);
+        let subject = Subject::new(plan);
+        let run = || subject.backend.dispatch(&program, &[vec![1, 0, 0, 0]], &config);
+        assert!(matches!(run(), Err(BackendError::DeviceLost { .. })));
+        assert!(is_of(&subject.backend.try_recover().unwrap_err(), fault, &config), "{fault:?}");
+        assert!(subject.backend.device_lost(), "{fault:?}");
+        assert!(matches!(run(), Err(BackendError::DeviceLost { .. })));
+        subject.backend.try_recover().unwrap();
+        assert_eq!(run(), Ok(vec![vec![2, 0, 0, 0]]));
+    }
 }
 
 #[test]
@@ -376,22 +547,21 @@ fn a_begun_dispatch_fails_when_it_is_waited_for_and_memory_lacks_at_once() {
     let (program, config) = increment();
     let inputs = [vec![1, 0, 0, 0]];
     for fault in [Fault::DeviceLost, Fault::Timeout, Fault::Hang, Fault::ShortRead] {
-        let backend = FaultyBackend::new(device(), FaultPlan::none().at_call_of(Method::DispatchAsync, 0, fault));
-        let pending = backend.dispatch_async(&program, &inputs, &config).unwrap();
-        assert!(pending.is_ready());
-        assert_eq!(backend.fired(), []);
+        let subject = Subject::new(FaultPlan::none().at_call_of(Method::Submit, 0, fault));
+        let pending = subject.backend.dispatch_async(&program, &inputs, &config).unwrap();
+        assert_eq!(subject.device.fired(), []);
         assert!(is_of(&pending.wait().unwrap_err(), fault, &config));
-        assert_eq!(backend.fired(), [(0, fault)]);
+        assert_eq!(subject.device.fired().iter().map(|(_, fault)| *fault).collect::<Vec<_>>(), [fault]);
     }
-    let backend = FaultyBackend::new(device(), FaultPlan::none().at_call(0, Fault::OutOfMemory));
-    let error = backend.dispatch_async(&program, &inputs, &config).map(drop).unwrap_err();
-    assert_eq!(error, BackendError::OutOfMemory { requested: 4 });
+    let subject = Subject::new(FaultPlan::none().at_call_of(Method::Submit, 0, Fault::OutOfMemory));
+    let error = subject.backend.dispatch_async(&program, &inputs, &config).map(drop).unwrap_err();
+    assert!(matches!(error, BackendError::OutOfMemory { .. }), "{error:?}");
 }
 
 #[test]
 fn errors_about_handles_name_the_callers() {
     let (program, config) = increment();
-    let (one, other) = (FaultyBackend::new(device(), FaultPlan::none()), FaultyBackend::new(device(), FaultPlan::none()));
+    let (one, other) = (Subject::new(FaultPlan::none()).backend, Subject::new(FaultPlan::none()).backend);
     let resource = one.allocate_resident(4).unwrap();
     let Resource::Resident(handle) = resource else { panic!("a handle") };
     let foreign = BackendError::Resident(ResidentError::Foreign(handle));
@@ -412,24 +582,43 @@ fn one_handle_for_two_buffers_with_a_writer_is_refused_by_name() {
         "program copy {\n  workgroup 4\n  buffer a: read u32 @0\n  buffer b: read_write u32 @1\n\n  b[gid.x] = a[gid.x]\n}\n",
     )
     .unwrap();
-    let backend = FaultyBackend::new(device(), FaultPlan::none());
-    let resource = backend.allocate_resident(16).unwrap();
+    let config = DispatchConfig::default();
+    let backend = Subject::new(FaultPlan::none()).backend;
+    let resource = backend.allocate_resident(32).unwrap();
     let Resource::Resident(handle) = resource else { panic!("a handle") };
-    let error = backend.dispatch_resident_timed(&program, &[resource.clone(), resource], &DispatchConfig::default());
-    assert_eq!(error, Err(BackendError::Resident(ResidentError::Aliased(handle))));
+    let aliased = BackendError::Resident(ResidentError::Aliased(handle));
+    let error = backend.dispatch_resident_timed(&program, &[resource.clone(), resource.clone()], &config);
+    assert_eq!(error, Err(aliased.clone()));
+    // Parts of one handle may stand for two buffers if they do not overlap.
+    let part = |offset| ResidentRange { resource: &resource, offset, length: Some(16) };
+    let dispatch = |other| {
+        let bindings = vec![part(0), part(other)];
+        let steps = [
+            ResidentStep::Upload { to: part(0), bytes: &[7; 16] },
+            ResidentStep::Dispatch { program: &program, config: &config, bindings },
+            ResidentStep::Download(part(16)),
+        ];
+        backend.submit_resident(&steps, &config).and_then(|pending| pending.wait())
+    };
+    for overlapping in [0, 4, 12] {
+        assert_eq!(dispatch(overlapping), Err(aliased.clone()), "{overlapping}");
+    }
+    assert_eq!(dispatch(16), Ok(vec![vec![7; 16]]));
 }
 
 #[test]
 fn fault_plans_count_calls_of_one_method_and_of_all() {
     let (program, config) = increment();
     let inputs = [vec![1, 0, 0, 0]];
-    let plan = FaultPlan::none().at_call_of(Method::Dispatch, 1, Fault::Timeout).at_call(4, Fault::OutOfMemory);
-    let backend = FaultyBackend::new(device(), plan);
+    // The first call compiles.
+    let plan = FaultPlan::none().at_call_of(Method::Run, 1, Fault::Timeout).at_call(5, Fault::OutOfMemory);
+    let Subject { device, backend } = Subject::new(plan);
     let results: Vec<bool> = [true, false, true, false, true]
         .iter()
         .map(|dispatch| if *dispatch { backend.dispatch(&program, &inputs, &config).is_ok() } else { backend.flush().is_ok() })
         .collect();
     assert_eq!(results, [true, true, false, true, false]);
-    assert_eq!(backend.fired(), [(2, Fault::Timeout), (4, Fault::OutOfMemory)]);
-    assert_eq!((backend.calls(), backend.calls_of(Method::Dispatch), backend.calls_of(Method::Flush)), (5, 3, 2));
+    assert_eq!(device.fired(), [(3, Fault::Timeout), (5, Fault::OutOfMemory)]);
+    assert_eq!((device.calls(), device.calls_of(Method::Run), device.calls_of(Method::Submit)), (6, 3, 2));
+    assert_eq!(backend.pipeline_cache_snapshot(), Some(PipelineCacheSnapshot { hits: 2, misses: 1 }));
 }

@@ -2,17 +2,19 @@
 
 mod support;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, Mutex, MutexGuard, PoisonError};
-use support::device::{device, run};
+use support::device::{device, host, run};
 use support::segments::{program, words};
 use vyre_driver::backend::private::Sealed;
 use vyre_driver::backend::registry::wrap_grid_sync_split;
+use vyre_driver::device::backend;
+use vyre_driver::device::inject::{Fault, FaultPlan, FaultyDevice, Method};
 use vyre_driver::grid_sync::{
     dispatch_resident_with_grid_sync_split_timed, dispatch_with_grid_sync_split, dispatch_with_grid_sync_split_into,
     dispatch_with_grid_sync_split_timed,
 };
-use vyre_driver::inject::{Fault, FaultPlan, FaultyBackend, Method};
 use vyre_driver::observability::{
     DispatchTelemetry, of_backend, snapshot_backend_telemetry, snapshot_dispatch_telemetry, unattributed,
 };
@@ -259,6 +261,9 @@ fn every_pipeline_form(watched: &Watched, pipeline: &dyn CompiledPipeline) {
     let mut outputs = vec![vec![9; 50]];
     watched.adds("pipeline into", 1, 1, || pipeline.dispatch_borrowed_into(&borrowed, config, &mut outputs).unwrap());
     watched.adds("pipeline timed", 1, 0, || drop(pipeline.dispatch_borrowed_timed(&borrowed, config).unwrap()));
+    watched.adds("pipeline async", 1, 0, || {
+        drop(pipeline.dispatch_borrowed_async(&borrowed, config).unwrap().wait().unwrap());
+    });
     let batches: [&[&[u8]]; 3] = [&borrowed, &borrowed, &borrowed];
     watched.adds("batch", 3, 0, || drop(pipeline.dispatch_borrowed_batched(&batches, config).unwrap()));
     let mut outputs = vec![vec![], vec![vec![1; 50]; 2]];
@@ -369,20 +374,35 @@ fn what_fails_does_not_count_and_counting_goes_on_after_it() {
     let plain = program(PLAIN);
     let (config, watched) = (DispatchConfig::default(), Watched { id: "device", inputs: [words([1, 2]), words([3, 4])] });
     let borrowed = watched.borrowed();
-    for fault in Fault::ALL {
-        let plan = FaultPlan::none().at_call(0, fault).at_call_of(Method::PipelineDispatchBorrowed, 0, fault);
-        let backend = wrap_grid_sync_split(Box::new(FaultyBackend::new(device(), plan)));
-        let call =
-            || std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| backend.dispatch_borrowed(&plain, &borrowed, &config)));
+    let nothing = |fault: Fault, call: &dyn Fn() -> std::thread::Result<Result<OutputBuffers, BackendError>>| {
         watched.adds(&format!("{fault:?}"), 0, 0, || assert!(!matches!(call(), Ok(Ok(_))), "{fault:?} did not happen"));
-        if backend.device_lost() {
-            backend.try_recover().unwrap();
+    };
+    for fault in Fault::ALL {
+        // What a call of `run` gives back cannot be short.
+        if fault != Fault::ShortRead {
+            let plan = FaultPlan::none().at_call_of(Method::Run, 0, fault).at_call_of(Method::Run, 2, fault);
+            let faulty = wrap_grid_sync_split(backend(Arc::new(FaultyDevice::new(Arc::new(host()), plan))));
+            let call = || catch_unwind(AssertUnwindSafe(|| faulty.dispatch_borrowed(&plain, &borrowed, &config)));
+            nothing(fault, &call);
+            if faulty.device_lost() {
+                faulty.try_recover().unwrap();
+            }
+            watched.adds(&format!("after {fault:?}"), 1, 0, || assert!(matches!(call(), Ok(Ok(_)))));
+            let pipeline = pipeline::compile(Arc::from(faulty), &plain, &config).unwrap();
+            nothing(fault, &|| catch_unwind(AssertUnwindSafe(|| pipeline.dispatch_borrowed(&borrowed, &config))));
         }
-        watched.adds(&format!("after {fault:?}"), 1, 0, || assert!(matches!(call(), Ok(Ok(_)))));
-        let backend: Arc<dyn VyreBackend> = Arc::from(backend);
-        let pipeline = pipeline::compile(backend.clone(), &plain, &config).unwrap();
-        let call = || std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| pipeline.dispatch_borrowed(&borrowed, &config)));
-        watched.adds(&format!("pipeline, {fault:?}"), 0, 0, || assert!(!matches!(call(), Ok(Ok(_))), "{fault:?} did not happen"));
+        let plan = FaultPlan::none().at_call_of(Method::Submit, 0, fault);
+        let faulty = wrap_grid_sync_split(backend(Arc::new(FaultyDevice::new(Arc::new(host()), plan))));
+        let call = || {
+            catch_unwind(AssertUnwindSafe(|| {
+                faulty.dispatch_borrowed_async(&plain, &borrowed, &config).and_then(|pending| pending.wait())
+            }))
+        };
+        nothing(fault, &call);
+        if faulty.device_lost() {
+            faulty.try_recover().unwrap();
+        }
+        watched.adds(&format!("begun after {fault:?}"), 1, 0, || assert!(matches!(call(), Ok(Ok(_)))));
     }
     watched.adds("a trap", 0, 0, || {
         let trap = program(&PLAIN.replace("out[gid.x]", "trap(1)\n out[gid.x]"));

@@ -36,8 +36,9 @@ pub struct DispatchConfig {
     pub timeout: Option<Duration>,
     /// Refuse a program whose bytes are not proven the same under every schedule.
     pub require_deterministic: Option<bool>,
-    /// Which tuning of the backend to use; backends ignore names they do not know. A tuning changes how fast code is and never what it
-    /// gives, so that a pipeline that was compiled with another one may keep that.
+    /// Which tuning of the backend to use. A device refuses names it does not know; a hand-written backend gets them as they are. A
+    /// tuning changes how fast code is and never what it gives, so that a pipeline that was compiled with another one keeps that; what
+    /// ran is told with the result.
     pub profile: Option<String>,
     /// A name for traces.
     pub label: Option<String>,

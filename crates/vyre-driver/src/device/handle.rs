@@ -168,6 +168,12 @@ impl Memory {
         self.0.bytes
     }
 
+    /// The generation of the device that it is of.
+    #[must_use]
+    pub fn generation(&self) -> Generation {
+        self.0.generation
+    }
+
     /// All of it.
     #[must_use]
     pub fn whole(&self) -> Span {

@@ -6,21 +6,19 @@
 //! **Locks.** Each memory has one, which a dispatch holds while it runs: to read what it only reads, to write the rest. Those of one
 //! dispatch are taken in the order of addresses, so that no two wait for each other.
 //!
-//! **The queue** has one thread, which is started with the first submission and ends with the device, after the last. A submission that
-//! nobody wants any more is told so by a flag that the kernels look at. [`Device::recover`] leaves the thread behind: its submissions
-//! are told that they are lost at once, and what it still does it does to memory that nobody else can reach.
+//! **The queue** is in `queue.rs`. A submission that nobody wants any more is told so by a flag that the kernels look at.
+//! [`Device::recover`] leaves the queue and its thread behind: submissions are lost at once, calls of [`Device::run`] when the kernel has
+//! stopped, and what still runs does so on memory that nobody else can reach.
 
+use super::queue::{Job, Queue, lost};
 use super::{
     Binding, Call, Code, CodeOptions, Deadline, Device, DeviceError, DeviceInfo, Done, Generation, Identity, Memory, Ran, Span,
-    Step, Submission, WaitError,
+    Step, Submission,
 };
 use smallvec::SmallVec;
-use std::collections::VecDeque;
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use std::task::{Poll, Waker};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
 use std::time::Instant;
 use vyre_foundation::interface::Interface;
 use vyre_foundation::ir::Access;
@@ -118,6 +116,8 @@ struct Ready<C> {
     /// By binding: its place among the declarations.
     bound: Vec<usize>,
     profile: Option<Arc<str>>,
+    /// Set when the device that it is for is left behind.
+    left: Arc<AtomicBool>,
 }
 
 /// What a [`Memory`] of ours has inside.
@@ -160,7 +160,10 @@ impl<K: HostKernels> Device for HostDevice<K> {
         let bound = Interface::of_kernel(kernel).bound;
         let access = bound.iter().map(|i| kernel.buffers[*i].access).collect();
         let profile = options.profile.as_deref().map(Arc::from);
-        Ok(Code::new(&self.inner.identity, bytes, Ready { compiled, access, bound, profile }))
+        // The generation does not change while the queue is locked.
+        let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = queue.left();
+        Ok(Code::new(&self.inner.identity, bytes, Ready { compiled, access, bound, profile, left }))
     }
 
     fn allocate(&self, bytes: u64) -> Result<Memory, DeviceError> {
@@ -176,18 +179,18 @@ impl<K: HostKernels> Device for HostDevice<K> {
         }
         let mut bindings: Few<Bound<'_>> = call.bindings.iter_mut().map(Bound::of).collect();
         let Call { code, launch, groups, zero_outputs, .. } = call;
-        let stop = Stop { deadline: deadline.0, cancelled: None };
-        self.inner.dispatch(code, launch, groups.clone(), *zero_outputs, &mut bindings, stop)
+        let left = &*self.inner.ready(code)?.left;
+        let stop = Stop { deadline: deadline.0, cancelled: Some(left) };
+        let result = self.inner.dispatch(code, launch, groups.clone(), *zero_outputs, &mut bindings, stop);
+        if left.load(Relaxed) { Err(lost()) } else { result }
     }
 
     fn submit(&self, steps: Vec<Step>, deadline: Deadline) -> Result<Box<dyn Submission>, DeviceError> {
-        let ticket = Arc::new(Ticket::new(deadline));
-        let inner = &self.inner;
-        self.queue().push(Job { ticket: ticket.clone(), steps }, || {
-            let inner = inner.clone();
-            move |job: &Job| inner.run_steps(job)
-        })?;
-        Ok(Box::new(HostSubmission { ticket }))
+        let inner = self.inner.clone();
+        let job = Job::new(steps, deadline);
+        let submission = job.submission();
+        self.queue().push(job, move |job, may_wait| inner.run_steps(job, may_wait))?;
+        Ok(submission)
     }
 
     fn recover(&self) -> Result<Generation, DeviceError> {
@@ -225,6 +228,10 @@ impl<'a> Bound<'a> {
 }
 
 impl<K: HostKernels> Inner<K> {
+    fn ready<'a>(&self, code: &'a Code) -> Result<&'a Ready<K::Code>, DeviceError> {
+        code.get(&self.identity).map_err(DeviceError::Stale)
+    }
+
     fn dispatch(
         &self,
         code: &Code,
@@ -234,7 +241,7 @@ impl<K: HostKernels> Inner<K> {
         bindings: &mut [Bound<'_>],
         stop: Stop<'_>,
     ) -> Result<Ran, DeviceError> {
-        let ready: &Ready<K::Code> = code.get(&self.identity).map_err(DeviceError::Stale)?;
+        let ready = self.ready(code)?;
         if bindings.len() != ready.bound.len() {
             let message = format!("{} bindings for a kernel with {}", bindings.len(), ready.bound.len());
             return Err(DeviceError::Other(message));
@@ -265,7 +272,7 @@ impl<K: HostKernels> Inner<K> {
         })??;
         Ok(Ran {
             device: self.info.id,
-            generation: self.identity.generation(),
+            generation: code.generation(),
             workgroup: launch.workgroup_size,
             grid: launch.grid,
             groups,
@@ -279,45 +286,66 @@ impl<K: HostKernels> Inner<K> {
         })
     }
 
-    fn run_steps(&self, job: &Job) -> Result<Done, DeviceError> {
-        let mut done = Done::default();
-        for step in &job.steps {
-            job.ticket.still_wanted()?;
-            match step {
-                Step::Dispatch { code, launch, groups, zero_outputs, bindings } => {
-                    let mut bindings: Few<Bound<'_>> = bindings.iter().map(Bound::Span).collect();
-                    let stop = Stop { deadline: job.ticket.deadline.0, cancelled: Some(&job.ticket.cancelled) };
-                    done.ran.push(self.dispatch(code, launch, groups.clone(), *zero_outputs, &mut bindings, stop)?);
-                }
-                Step::Write { to, bytes } => {
-                    let (memory, range) = self.span(to)?;
-                    expect_length(to, bytes.len() as u64)?;
-                    memory.write()[range].copy_from_slice(bytes);
-                }
-                Step::Copy { from, to } => self.copy(from, to)?,
-                Step::Read(span) => {
-                    let (memory, range) = self.span(span)?;
-                    done.reads.push(memory.read()[range].to_vec());
-                }
+    /// Runs what is left of a job; `None` if it may not wait for memory and would have to.
+    fn run_steps(&self, job: &mut Job, may_wait: bool) -> Option<Result<Done, DeviceError>> {
+        while job.next < job.steps.len() {
+            match self.step(job, may_wait) {
+                Ok(true) => job.next += 1,
+                Ok(false) => return None,
+                Err(error) => return Some(Err(error)),
             }
         }
-        Ok(done)
+        Some(Ok(std::mem::take(&mut job.done)))
     }
 
-    fn copy(&self, from: &Span, to: &Span) -> Result<(), DeviceError> {
+    /// Runs the next step of a job; `false` if it may not wait for memory and would have to.
+    fn step(&self, job: &mut Job, may_wait: bool) -> Result<bool, DeviceError> {
+        let Job { ticket, steps, next, done } = job;
+        ticket.still_wanted()?;
+        match &steps[*next] {
+            Step::Dispatch { code, launch, groups, zero_outputs, bindings } => {
+                let mut bindings: Few<Bound<'_>> = bindings.iter().map(Bound::Span).collect();
+                let stop = Stop { deadline: ticket.deadline.0, cancelled: Some(&ticket.cancelled) };
+                done.ran.push(self.dispatch(code, launch, groups.clone(), *zero_outputs, &mut bindings, stop)?);
+            }
+            Step::Write { to, bytes } => {
+                let (memory, range) = self.span(to)?;
+                expect_length(to, bytes.len() as u64)?;
+                let Some(mut memory) = memory.write(may_wait) else { return Ok(false) };
+                memory[range].copy_from_slice(bytes);
+            }
+            Step::Copy { from, to } => return self.copy(from, to, may_wait),
+            Step::Read(span) => {
+                let (memory, range) = self.span(span)?;
+                let Some(memory) = memory.read(may_wait) else { return Ok(false) };
+                done.reads.push(memory[range].to_vec());
+            }
+        }
+        Ok(true)
+    }
+
+    fn copy(&self, from: &Span, to: &Span, may_wait: bool) -> Result<bool, DeviceError> {
         let (source, source_range) = self.span(from)?;
         let (target, target_range) = self.span(to)?;
         expect_length(to, from.len())?;
         if from.memory.is(&to.memory) {
-            target.write().copy_within(source_range, target_range.start);
-        } else if from.memory.address() < to.memory.address() {
-            let source = source.read();
-            target.write()[target_range].copy_from_slice(&source[source_range]);
-        } else {
-            let mut target = target.write();
-            target[target_range].copy_from_slice(&source.read()[source_range]);
+            let Some(mut memory) = target.write(may_wait) else { return Ok(false) };
+            memory.copy_within(source_range, target_range.start);
+            return Ok(true);
         }
-        Ok(())
+        let (source, target) = match from.memory.address() < to.memory.address() {
+            true => {
+                let source = source.read(may_wait);
+                (source, target.write(may_wait))
+            }
+            false => {
+                let target = target.write(may_wait);
+                (source.read(may_wait), target)
+            }
+        };
+        let (Some(source), Some(mut target)) = (source, target) else { return Ok(false) };
+        target[target_range].copy_from_slice(&source[source_range]);
+        Ok(true)
     }
 
     fn span<'a>(&self, span: &'a Span) -> Result<(&'a HostMemory, Range<usize>), DeviceError> {
@@ -325,14 +353,24 @@ impl<K: HostKernels> Inner<K> {
     }
 }
 
+// What a dispatch that panicked has left is unspecified, and is bytes all the same.
 impl HostMemory {
-    // What a dispatch that panicked has left is unspecified, and is bytes all the same.
-    fn read(&self) -> RwLockReadGuard<'_, Vec<u8>> {
-        self.bytes.read().unwrap_or_else(PoisonError::into_inner)
+    /// `None` if it may not wait and would have to.
+    fn read(&self, may_wait: bool) -> Option<RwLockReadGuard<'_, Vec<u8>>> {
+        match self.bytes.try_read() {
+            Ok(bytes) => Some(bytes),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => may_wait.then(|| self.bytes.read().unwrap_or_else(PoisonError::into_inner)),
+        }
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Vec<u8>> {
-        self.bytes.write().unwrap_or_else(PoisonError::into_inner)
+    /// `None` if it may not wait and would have to.
+    fn write(&self, may_wait: bool) -> Option<RwLockWriteGuard<'_, Vec<u8>>> {
+        match self.bytes.try_write() {
+            Ok(bytes) => Some(bytes),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => may_wait.then(|| self.bytes.write().unwrap_or_else(PoisonError::into_inner)),
+        }
     }
 }
 
@@ -387,8 +425,8 @@ fn with_bytes<R>(
     let mut guards: Few<Guard<'_>> = Few::new();
     for same in spans.chunk_by(|one, other| one.address == other.address) {
         guards.push(match same.iter().any(|bind| bind.written) {
-            true => Guard::Write(same[0].memory.write()),
-            false => Guard::Read(same[0].memory.read()),
+            true => Guard::Write(same[0].memory.bytes.write().unwrap_or_else(PoisonError::into_inner)),
+            false => Guard::Read(same[0].memory.bytes.read().unwrap_or_else(PoisonError::into_inner)),
         });
     }
     let mut bytes: Few<Bytes<'_>> = bindings
@@ -442,257 +480,4 @@ fn part<'m>(memory: &'m mut [u8], spans: &[Bind<'_>], bytes: &mut [Bytes<'m>]) -
         }
     }
     Ok(())
-}
-
-/// Submissions in order.
-#[derive(Default)]
-struct Queue {
-    state: Mutex<QueueState>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct QueueState {
-    waiting: VecDeque<Job>,
-    running: Option<Arc<Ticket>>,
-    has_thread: bool,
-    /// The device is dropped: the thread ends when nothing waits.
-    closed: bool,
-    /// The device was left behind.
-    lost: bool,
-    submitted: u64,
-    ended: u64,
-}
-
-struct Job {
-    ticket: Arc<Ticket>,
-    steps: Vec<Step>,
-}
-
-fn lost() -> DeviceError {
-    DeviceError::Lost { reason: "it was opened again".into() }
-}
-
-impl Queue {
-    fn state(&self) -> MutexGuard<'_, QueueState> {
-        // No code of others runs under this lock.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Adds a job; `runner` makes what runs it, if there is no thread yet.
-    fn push<F>(self: &Arc<Self>, job: Job, runner: impl FnOnce() -> F) -> Result<(), DeviceError>
-    where
-        F: Fn(&Job) -> Result<Done, DeviceError> + Send + 'static,
-    {
-        let mut state = self.state();
-        if state.lost {
-            return Err(lost());
-        }
-        if !state.has_thread {
-            let (queue, run) = (self.clone(), runner());
-            let thread = std::thread::Builder::new().name("vyre-queue".into()).spawn(move || queue.work(run));
-            thread.map_err(|error| DeviceError::Other(format!("there is no thread for submissions: {error}")))?;
-            state.has_thread = true;
-        }
-        state.submitted += 1;
-        state.waiting.push_back(job);
-        drop(state);
-        self.changed.notify_all();
-        Ok(())
-    }
-
-    fn work(&self, run: impl Fn(&Job) -> Result<Done, DeviceError>) {
-        let mut state = self.state();
-        loop {
-            if let Some(job) = state.waiting.pop_front() {
-                state.running = Some(job.ticket.clone());
-                drop(state);
-                let result = match job.ticket.begin() {
-                    true => catch_unwind(AssertUnwindSafe(|| run(&job))).unwrap_or_else(|panic| Err(panicked(&*panic))),
-                    false => Err(DeviceError::Cancelled),
-                };
-                let Job { ticket, steps } = job;
-                // Memory that only the steps had is free before anybody hears that they have ended.
-                drop(steps);
-                state = self.state();
-                state.running = None;
-                state.ended += 1;
-                drop(state);
-                ticket.end(result);
-                self.changed.notify_all();
-                state = self.state();
-            } else if state.closed || state.lost {
-                return;
-            } else {
-                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-            }
-        }
-    }
-
-    /// Waits until everything has ended that was submitted before.
-    fn drain(&self, deadline: Deadline) -> Result<(), DeviceError> {
-        let mut state = self.state();
-        let submitted = state.submitted;
-        while state.ended < submitted {
-            if state.lost {
-                return Err(lost());
-            }
-            state = match deadline.0 {
-                None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
-                Some(at) => match at.checked_duration_since(Instant::now()) {
-                    None => return Err(DeviceError::Timeout),
-                    Some(left) => self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0,
-                },
-            };
-        }
-        Ok(())
-    }
-
-    fn close(&self) {
-        self.state().closed = true;
-        self.changed.notify_all();
-    }
-
-    /// Ends everything as lost and waits for nothing.
-    fn lose(&self) {
-        let mut state = self.state();
-        state.lost = true;
-        let waiting = std::mem::take(&mut state.waiting);
-        let running = state.running.take();
-        drop(state);
-        self.changed.notify_all();
-        for ticket in running.into_iter().chain(waiting.iter().map(|job| job.ticket.clone())) {
-            ticket.cancelled.store(true, Relaxed);
-            ticket.end(Err(lost()));
-        }
-    }
-}
-
-/// What a panic says, as an error.
-fn panicked(panic: &(dyn std::any::Any + Send)) -> DeviceError {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_string()).or_else(|| panic.downcast_ref::<String>().cloned());
-    DeviceError::Other(format!("the device panicked: {}", text.unwrap_or_default()))
-}
-
-/// What a submission and the queue know of each other.
-struct Ticket {
-    deadline: Deadline,
-    cancelled: AtomicBool,
-    state: Mutex<TicketState>,
-    ended: Condvar,
-}
-
-#[derive(Default)]
-struct TicketState {
-    begun: bool,
-    outcome: Option<Result<Done, DeviceError>>,
-    taken: bool,
-    waker: Option<Waker>,
-}
-
-impl Ticket {
-    fn new(deadline: Deadline) -> Ticket {
-        Ticket { deadline, cancelled: AtomicBool::new(false), state: Mutex::default(), ended: Condvar::new() }
-    }
-
-    fn state(&self) -> MutexGuard<'_, TicketState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Whether its turn is still wanted.
-    fn begin(&self) -> bool {
-        let mut state = self.state();
-        state.begun = true;
-        state.outcome.is_none() && !state.taken
-    }
-
-    fn still_wanted(&self) -> Result<(), DeviceError> {
-        match () {
-            () if self.cancelled.load(Relaxed) => Err(DeviceError::Cancelled),
-            () if self.deadline.is_over() => Err(DeviceError::Timeout),
-            () => Ok(()),
-        }
-    }
-
-    /// The first end counts.
-    fn end(&self, result: Result<Done, DeviceError>) {
-        let mut state = self.state();
-        if state.outcome.is_some() || state.taken {
-            return;
-        }
-        state.outcome = Some(result);
-        let waker = state.waker.take();
-        drop(state);
-        self.ended.notify_all();
-        if let Some(waker) = waker {
-            waker.wake();
-        }
-    }
-
-    /// The end, if it has come; one that still waits in line may run out of time there.
-    fn take(&self, state: &mut TicketState) -> Option<Result<Done, DeviceError>> {
-        if state.taken {
-            return Some(Err(DeviceError::Taken));
-        }
-        if state.outcome.is_none() && !state.begun && self.deadline.is_over() {
-            self.cancelled.store(true, Relaxed);
-            state.outcome = Some(Err(DeviceError::Timeout));
-        }
-        let outcome = state.outcome.take()?;
-        state.taken = true;
-        state.waker = None;
-        Some(outcome)
-    }
-}
-
-struct HostSubmission {
-    ticket: Arc<Ticket>,
-}
-
-impl Submission for HostSubmission {
-    fn poll(&mut self, waker: Option<&Waker>) -> Poll<Result<Done, DeviceError>> {
-        let mut state = self.ticket.state();
-        match self.ticket.take(&mut state) {
-            Some(outcome) => Poll::Ready(outcome),
-            None => {
-                state.waker = waker.cloned();
-                Poll::Pending
-            }
-        }
-    }
-
-    fn wait(&mut self, deadline: Deadline) -> Result<Done, WaitError> {
-        let mut state = self.ticket.state();
-        loop {
-            if let Some(outcome) = self.ticket.take(&mut state) {
-                return outcome.map_err(WaitError::Failed);
-            }
-            if deadline.is_over() {
-                return Err(WaitError::Pending);
-            }
-            // Its own deadline is the queue's to keep once it has begun.
-            let own = self.ticket.deadline.0.filter(|_| !state.begun);
-            state = match deadline.0.into_iter().chain(own).min() {
-                None => self.ticket.ended.wait(state).unwrap_or_else(PoisonError::into_inner),
-                Some(at) => {
-                    let left = at.saturating_duration_since(Instant::now());
-                    self.ticket.ended.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0
-                }
-            };
-        }
-    }
-
-    fn cancel(&mut self) {
-        self.ticket.cancelled.store(true, Relaxed);
-        let begun = self.ticket.state().begun;
-        if !begun {
-            self.ticket.end(Err(DeviceError::Cancelled));
-        }
-    }
-}
-
-impl Drop for HostSubmission {
-    fn drop(&mut self) {
-        self.cancel();
-    }
 }

@@ -13,8 +13,9 @@
 //! far as they share memory.
 //!
 //! **Failure.** A step that fails ends its submission; later submissions run, and see what was written until then. What a failed dispatch
-//! was to write, slices or memory, is unspecified afterwards. A lost device fails everything that is in flight and everything that
-//! comes, until [`Device::recover`].
+//! was to write, slices or memory, is unspecified afterwards, unless it was refused: [`DeviceError::Unsupported`], `OutOfMemory`, `Stale`,
+//! `OutOfRange` and `Aliased` of [`Device::run`] come before anything is written, where the kernel has no grid barriers. A lost device
+//! fails everything that is in flight and everything that comes, until [`Device::recover`].
 //!
 //! **Time.** A deadline ends a dispatch: no further workgroups start, and those that run are stopped where the device can do that. A device
 //! that cannot ([`Capabilities::interruptible`]) is given work in slices by the adapter. A submission that waits in line is looked at when its
@@ -27,6 +28,7 @@ mod adapter;
 mod handle;
 mod host;
 pub mod inject;
+mod queue;
 mod ran;
 
 pub use adapter::backend;
@@ -226,6 +228,7 @@ pub enum Step {
 /// Steps that were begun. Dropping it cancels them and lets them go: nobody waits.
 pub trait Submission: Send {
     /// Whether it has ended, and how. If not, the waker is called once when it has; a later call replaces the waker, `None` removes it.
+    /// It may be called on the device's own thread: waiting for the device there is waiting for oneself.
     /// After the result was given it is [`DeviceError::Taken`].
     fn poll(&mut self, waker: Option<&Waker>) -> Poll<Result<Done, DeviceError>>;
 

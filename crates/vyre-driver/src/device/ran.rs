@@ -27,13 +27,19 @@ pub struct Ran {
     pub code: Option<[u8; 32]>,
     /// How many units in the last place elementary functions may be off by; `None` if they are exact, whatever was permitted.
     pub ulp: Option<u8>,
-    /// Whether the code was there before the call.
+    /// Whether the code was there before the call, also that of a pipeline. After a loss it is not.
     pub cache_hit: bool,
     /// Nanoseconds that the device itself measured, where it can.
     pub device_ns: Option<u64>,
 }
 
 impl Ran {
+    /// The same for code that was or was not in a cache.
+    pub(crate) fn found(mut self, in_cache: bool) -> Ran {
+        self.cache_hit &= in_cache;
+        self
+    }
+
     /// The same for workgroups that followed these in another call.
     pub(crate) fn extend(&mut self, next: Ran) {
         self.groups.end = next.groups.end;

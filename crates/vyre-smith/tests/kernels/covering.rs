@@ -3,7 +3,8 @@
 
 use super::Rng;
 use std::fmt::Write;
-use vyre_foundation::launch::{LaunchConfig, plan};
+use vyre_foundation::config::DispatchConfig;
+use vyre_foundation::launch::plan;
 use vyre_foundation::text;
 use vyre_worker::Case;
 
@@ -65,17 +66,17 @@ pub fn covering(number: u64) -> Option<Case> {
     let p: Vec<u8> = (0..4).flat_map(|_| (rng.below(5) as u32).to_le_bytes()).collect();
     // The same invocations along every axis, in other workgroups.
     let other = [[1, 1, 1], [2, 1, 1], [4, 1, 1], [2, 2, 1], [1, 2, 1]][rng.below(5) as usize];
-    let mut launch = LaunchConfig {
-        grid: Some(grid),
+    let mut config = DispatchConfig {
+        grid_override: Some(grid),
         output_counts,
         workgroup_override: rng.chance(30).then_some(other),
         ..Default::default()
     };
-    if plan(&program, &[16], &launch).is_err() {
-        launch.workgroup_override = None;
+    if plan(&program, &[16], &config.launch()).is_err() {
+        config.workgroup_override = None;
     }
-    plan(&program, &[16], &launch).ok()?;
-    Some(Case { program, inputs: vec![p], launch, specialization: Default::default(), fuel: 1 << 20 })
+    plan(&program, &[16], &config.launch()).ok()?;
+    Some(Case { program, inputs: vec![p], config, fuel: 1 << 20 })
 }
 
 impl Maker {

@@ -2,10 +2,9 @@
 
 use super::Shared;
 use crate::backend::{BackendError, DispatchConfig};
-use crate::device::{Code, CodeOptions, DeviceError};
+use crate::device::{Code, CodeOptions, DeviceError, Generation};
 use crate::launch::{Planned, require_determinism};
 use crate::pipeline::PipelineKey;
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use vyre_foundation::analysis::Outputs;
 use vyre_foundation::ir::{Access, Program};
@@ -36,14 +35,20 @@ pub(super) struct Shape {
 
 impl Compiled {
     /// Makes a valid program ready whose constants are replaced.
-    pub fn new(shared: &Shared, key: &PipelineKey, program: Program, options: CodeOptions) -> Result<Compiled, BackendError> {
+    pub fn new(
+        shared: &Shared,
+        generation: Generation,
+        key: &PipelineKey,
+        program: Program,
+        options: CodeOptions,
+    ) -> Result<Compiled, BackendError> {
         let kernel = program.validated().map_err(Clone::clone)?.kernel().clone();
         if kernel.uses.grid_sync && !shared.info.capabilities.grid_sync {
-            let feature = "grid barriers of its own; a backend from the registry runs such programs in parts".into();
-            return Err(BackendError::UnsupportedFeature { feature, backend: shared.info.id.into() });
+            let feature = "grid barriers of its own; a backend from the registry runs such programs in parts";
+            return Err(shared.unsupported(feature.into()));
         }
         let code = shared.device.compile(&kernel, &options);
-        let code = code.map_err(|error| shared.failure(error, &DispatchConfig::default()))?;
+        let code = code.map_err(|error| shared.failure(error, generation, &DispatchConfig::default()))?;
         let id = format!("{}:{}", shared.info.id, key.to_hex());
         let (written, last) = (OnceLock::new(), Mutex::default());
         Ok(Compiled { id, program, kernel, options, code: RwLock::new(code), written, last })
@@ -66,10 +71,13 @@ impl Compiled {
         40 * self.program.wire_body().len() as u64 + self.kept().bytes()
     }
 
-    /// Code of the device as it is, as far as the adapter knows.
-    pub fn code(&self, shared: &Shared) -> Result<Code, DeviceError> {
+    /// Code of the device as it is, as far as the adapter knows, and whether it was there.
+    pub fn code(&self, shared: &Shared) -> Result<(Code, bool), DeviceError> {
         let code = self.kept();
-        if code.generation().0 == shared.generation.load(Relaxed) { Ok(code) } else { self.compile_again(shared) }
+        match code.generation() == shared.generation() {
+            true => Ok((code, true)),
+            false => Ok((self.compile_again(shared)?, false)),
+        }
     }
 
     fn kept(&self) -> Code {
@@ -79,7 +87,12 @@ impl Compiled {
     /// Code of the device as it is now, in the place of code of before it was lost.
     pub fn compile_again(&self, shared: &Shared) -> Result<Code, DeviceError> {
         let code = shared.device.compile(&self.kernel, &self.options)?;
-        *self.code.write().unwrap_or_else(PoisonError::into_inner) = code.clone();
+        // Somebody else may have opened it again.
+        shared.adopt(code.generation());
+        let mut kept = self.code.write().unwrap_or_else(PoisonError::into_inner);
+        if kept.generation() < code.generation() {
+            *kept = code.clone();
+        }
         Ok(code)
     }
 
@@ -96,7 +109,7 @@ impl Compiled {
     }
 
     /// The shape of a dispatch: that of the last one, if nothing has changed. Everything that can be wrong with its inputs is found here.
-    pub fn plan(&self, inputs: &[&[u8]], config: &DispatchConfig) -> Result<Arc<Shape>, BackendError> {
+    pub fn plan(&self, shared: &Shared, inputs: &[&[u8]], config: &DispatchConfig) -> Result<Arc<Shape>, BackendError> {
         let sizes = inputs.iter().map(|input| input.len() as u64);
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let is_same = |last: &Arc<Shape>| sizes.clone().eq(last.sizes.iter().copied()) && last.config == *config;
@@ -106,6 +119,7 @@ impl Compiled {
                 let sizes: Vec<u64> = sizes.collect();
                 check_inputs(&self.program, &sizes)?;
                 let launch = plan(&self.program, &sizes, &config.launch())?;
+                shared.fits(&self.kernel, &launch)?;
                 let shape = Arc::new(self.shape(sizes, config, launch));
                 *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(shape.clone());
                 shape

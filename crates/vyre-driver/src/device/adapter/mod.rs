@@ -11,7 +11,8 @@
 //! written by a dispatch which may trap or run out of time is written as a copy, which takes the place of the memory behind its handle.
 //!
 //! **A lost device** makes all resident handles stale and every call an error, until `try_recover`. Code is compiled again when it is
-//! next used: the adapter keeps the kernels.
+//! next used: the adapter keeps the kernels. Every call knows the generation that it began in: what it says of a loss later is said of
+//! that one, and not of the device that came after.
 
 mod compiled;
 mod pending;
@@ -20,7 +21,7 @@ mod pool;
 mod resident;
 mod run;
 
-use super::{CodeOptions, Deadline, Device, DeviceError, DeviceInfo, Ran};
+use super::{CodeOptions, Deadline, Device, DeviceError, DeviceInfo, Generation, Ran};
 use crate::backend::{
     BackendError, CompiledPipeline, DispatchConfig, OutputBuffers, PendingDispatch, ResidentStep, Resource, TimedDispatchResult,
     VyreBackend, nanoseconds,
@@ -37,8 +38,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 use vyre_foundation::Report;
-use vyre_foundation::ir::{OpId, Program};
-use vyre_foundation::launch::overridden_geometry;
+use vyre_foundation::ir::{Access, OpId, Program};
+use vyre_foundation::kernel::Kernel;
+use vyre_foundation::launch::{Launch, overridden_geometry};
 
 /// Bytes of code that are kept.
 const CACHE_BYTES: u64 = 64 << 20;
@@ -71,23 +73,23 @@ struct Shared {
 }
 
 impl Shared {
-    /// The error of a call, whose time limit is `config`'s.
-    fn failure(&self, error: DeviceError, config: &DispatchConfig) -> BackendError {
+    /// The error of a call that began in a generation, and whose time limit is `config`'s.
+    fn failure(&self, error: DeviceError, generation: Generation, config: &DispatchConfig) -> BackendError {
         match error {
-            DeviceError::Unsupported { what } => BackendError::UnsupportedFeature { feature: what, backend: self.info.id.into() },
+            DeviceError::Unsupported { what } => self.unsupported(what),
             DeviceError::OutOfMemory { requested } => BackendError::OutOfMemory { requested },
             DeviceError::Timeout => BackendError::Timeout { limit: config.timeout.unwrap_or_default() },
             DeviceError::Hung => {
-                self.lose();
+                self.lose(generation);
                 BackendError::Timeout { limit: config.timeout.unwrap_or_default() }
             }
             DeviceError::Trap { tag, invocation } => BackendError::Trap { tag, invocation },
             DeviceError::Lost { reason } => {
-                self.lose();
+                self.lose(generation);
                 BackendError::DeviceLost { reason }
             }
             DeviceError::Stale(stale) => {
-                self.lose();
+                self.lose(generation);
                 BackendError::DeviceLost { reason: stale.to_string() }
             }
             error @ (DeviceError::Cancelled
@@ -98,18 +100,69 @@ impl Shared {
         }
     }
 
-    /// Resident data are gone with the device.
-    fn lose(&self) {
-        if !self.lost.swap(true, Relaxed) {
-            self.resident.lose();
+    fn unsupported(&self, feature: String) -> BackendError {
+        BackendError::UnsupportedFeature { feature, backend: self.info.id.into() }
+    }
+
+    /// The generation now, as far as the adapter knows. Changes only under the lock of the resident table.
+    fn generation(&self) -> Generation {
+        Generation(self.generation.load(Relaxed))
+    }
+
+    /// Resident data are gone with the device, unless another has come already.
+    fn lose(&self, generation: Generation) {
+        let mut table = self.resident.table();
+        let is_news = self.generation() == generation && !self.lost.swap(true, Relaxed);
+        let gone = if is_news { table.lose() } else { Vec::new() };
+        drop(table);
+        drop(gone);
+    }
+
+    /// The device is of a generation. If that is new, resident data are gone, and it is not lost.
+    fn adopt(&self, generation: Generation) {
+        let mut table = self.resident.table();
+        let mut gone = Vec::new();
+        if generation > self.generation() {
+            gone = table.lose();
+            self.generation.store(generation.0, Relaxed);
+            self.lost.store(false, Relaxed);
+        }
+        drop(table);
+        drop(gone);
+    }
+
+    /// Refuses a call on a device that is known to be lost; otherwise gives the generation that the call is of.
+    fn alive(&self) -> Result<Generation, BackendError> {
+        match self.lost.load(Relaxed) {
+            false => Ok(self.generation()),
+            true => Err(BackendError::DeviceLost { reason: "it was lost before this call".into() }),
         }
     }
 
-    /// Refuses a call on a device that is known to be lost.
-    fn alive(&self) -> Result<(), BackendError> {
-        match self.lost.load(Relaxed) {
-            false => Ok(()),
-            true => Err(BackendError::DeviceLost { reason: "it was lost before this call".into() }),
+    /// Refuses a launch that is larger than the device takes.
+    fn fits(&self, kernel: &Kernel, launch: &Launch) -> Result<(), BackendError> {
+        let limit = self.info.limits.groups_per_axis;
+        if let Some(groups) = launch.grid.iter().find(|groups| **groups > limit) {
+            return Err(self.unsupported(format!("grids of {groups} workgroups along an axis, only of {limit}")));
+        }
+        let limit = self.info.limits.buffer_bytes;
+        let bound = kernel.buffers.iter().zip(&launch.bytes).filter(|(buffer, _)| buffer.access != Access::Workgroup);
+        match bound.into_iter().find(|(_, bytes)| **bytes > limit) {
+            Some((buffer, bytes)) => {
+                Err(self.unsupported(format!("buffers of {bytes} bytes, as `{}` has, only of {limit}", buffer.name)))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses a profile that the device does not have.
+    fn knows(&self, profile: Option<&str>) -> Result<(), BackendError> {
+        match profile {
+            Some(profile) if !self.info.profiles.contains(&profile) => Err(self.unsupported(match self.info.profiles.as_slice() {
+                [] => format!("profile `{profile}`, nor any other"),
+                known => format!("profile `{profile}` among its profiles {}", known.join(", ")),
+            })),
+            Some(_) | None => Ok(()),
         }
     }
 }
@@ -130,7 +183,7 @@ fn timed(start: Instant, outputs: OutputBuffers, ran: Ran) -> TimedDispatchResul
 impl Adapter {
     /// A program made ready, and whether it was before.
     fn compiled(&self, program: &Program, config: &DispatchConfig) -> Result<(Arc<Compiled>, bool), BackendError> {
-        self.shared.alive()?;
+        let generation = self.shared.alive()?;
         let key = PipelineKey::new(self, program, config);
         let mut hit = true;
         let compiled = self.cache.get_or_build(&key, || {
@@ -143,34 +196,19 @@ impl Adapter {
             }
             let reasons = misfits(self, &program, config);
             if !reasons.is_empty() {
-                return Err(BackendError::UnsupportedFeature {
-                    feature: format!("way to run this program: {}", reasons.join("; ")),
-                    backend: self.id().into(),
-                });
+                return Err(self.shared.unsupported(format!("way to run this program: {}", reasons.join("; "))));
             }
-            if let Some(profile) = &config.profile
-                && !self.shared.info.profiles.contains(&profile.as_str())
-            {
-                return Err(self.unknown_profile(profile));
-            }
+            self.shared.knows(config.profile.as_deref())?;
             let options = CodeOptions {
                 workgroup: config.workgroup_override,
                 ulp_budget: config.ulp_budget,
                 profile: config.profile.clone(),
             };
-            let compiled = Compiled::new(&self.shared, &key, program, options)?;
+            let compiled = Compiled::new(&self.shared, generation, &key, program, options)?;
             let bytes = compiled.bytes();
             Ok((Arc::new(compiled), bytes))
         })?;
         Ok((compiled, hit))
-    }
-
-    fn unknown_profile(&self, profile: &str) -> BackendError {
-        let feature = match self.shared.info.profiles.as_slice() {
-            [] => format!("profile `{profile}`, nor any other"),
-            known => format!("profile `{profile}` among its profiles {}", known.join(", ")),
-        };
-        BackendError::UnsupportedFeature { feature, backend: self.id().into() }
     }
 }
 
@@ -234,7 +272,7 @@ impl VyreBackend for Adapter {
         let (compiled, cache_hit) = self.compiled(program, config)?;
         let mut outputs = Vec::new();
         let ran = self.shared.dispatch(&compiled, start, inputs, config, &mut outputs)?;
-        Ok(timed(start, outputs, Ran { cache_hit, ..ran }))
+        Ok(timed(start, outputs, ran.found(cache_hit)))
     }
 
     fn dispatch_async(
@@ -263,10 +301,10 @@ impl VyreBackend for Adapter {
         program: &Program,
         config: &DispatchConfig,
     ) -> Result<Option<Arc<dyn CompiledPipeline>>, BackendError> {
-        let (compiled, cache_hit) = self.compiled(program, config)?;
+        let (compiled, _) = self.compiled(program, config)?;
         require_determinism(compiled.program(), Planned::Grid(None), config)?;
         let shared = self.shared.clone();
-        Ok(Some(Arc::new(Pipeline { shared, compiled, config: config.clone(), cache_hit })))
+        Ok(Some(Arc::new(Pipeline { shared, compiled, config: config.clone() })))
     }
 
     fn pipeline_cache_snapshot(&self) -> Option<PipelineCacheSnapshot> {
@@ -336,7 +374,7 @@ impl VyreBackend for Adapter {
         let (compiled, cache_hit) = self.compiled(program, config)?;
         let mut outputs = Vec::new();
         let ran = self.shared.dispatch_resident(&compiled, start, resources, config, &mut outputs)?;
-        Ok(timed(start, outputs, Ran { cache_hit, ..ran }))
+        Ok(timed(start, outputs, ran.found(cache_hit)))
     }
 
     fn submit_resident(
@@ -422,12 +460,12 @@ impl VyreBackend for Adapter {
     }
 
     fn prepare(&self) -> Result<(), BackendError> {
-        self.shared.alive()
+        self.shared.alive().map(|_| ())
     }
 
     fn flush(&self) -> Result<(), BackendError> {
         // Submissions are ordered: an empty one ends after all before it.
-        self.shared.submit_and_wait(Vec::new(), Deadline::NONE, &DispatchConfig::default()).map(|_| ())
+        self.shared.submit_and_wait((), Vec::new(), Deadline::NONE, &DispatchConfig::default()).map(|_| ())
     }
 
     fn shutdown(&self) -> Result<(), BackendError> {
@@ -440,10 +478,9 @@ impl VyreBackend for Adapter {
 
     fn try_recover(&self) -> Result<(), BackendError> {
         let shared = &self.shared;
-        shared.resident.lose();
-        let generation = shared.device.recover().map_err(|error| shared.failure(error, &DispatchConfig::default()))?;
-        shared.generation.store(generation.0, Relaxed);
-        shared.lost.store(false, Relaxed);
+        let before = shared.generation();
+        let recovered = shared.device.recover();
+        shared.adopt(recovered.map_err(|error| shared.failure(error, before, &DispatchConfig::default()))?);
         Ok(())
     }
 

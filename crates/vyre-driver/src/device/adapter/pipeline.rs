@@ -6,7 +6,7 @@ use super::{Shared, timed};
 use crate::backend::{
     BackendError, CompiledPipeline, DispatchConfig, OutputBuffers, PendingDispatch, Resource, TimedDispatchResult, fill_batch,
 };
-use crate::device::Ran;
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -15,8 +15,14 @@ pub(super) struct Pipeline {
     pub compiled: Arc<Compiled>,
     /// What holds where a call says nothing.
     pub config: DispatchConfig,
-    /// Whether the code was there when the pipeline was asked for.
-    pub cache_hit: bool,
+}
+
+impl Pipeline {
+    /// What holds for a call. A profile that it names must be one of the device; what runs is compiled for that of the pipeline.
+    fn over<'a>(&'a self, call: &'a DispatchConfig) -> Result<Cow<'a, DispatchConfig>, BackendError> {
+        self.shared.knows(call.profile.as_deref())?;
+        call.over(&self.config)
+    }
 }
 
 // A default would go through `dispatch`, which knows nothing of devices.
@@ -41,16 +47,16 @@ impl CompiledPipeline for Pipeline {
         config: &DispatchConfig,
         outputs: &mut OutputBuffers,
     ) -> Result<(), BackendError> {
-        let (start, config) = (Instant::now(), config.over(&self.config)?);
+        let (start, config) = (Instant::now(), self.over(config)?);
         self.shared.dispatch_into(&self.compiled, start, inputs, &config, outputs)?;
         Ok(())
     }
 
     fn dispatch_borrowed_timed(&self, inputs: &[&[u8]], config: &DispatchConfig) -> Result<TimedDispatchResult, BackendError> {
-        let (start, config) = (Instant::now(), config.over(&self.config)?);
+        let (start, config) = (Instant::now(), self.over(config)?);
         let mut outputs = Vec::new();
         let ran = self.shared.dispatch(&self.compiled, start, inputs, &config, &mut outputs)?;
-        Ok(timed(start, outputs, Ran { cache_hit: self.cache_hit, ..ran }))
+        Ok(timed(start, outputs, ran))
     }
 
     fn dispatch_borrowed_async(
@@ -58,8 +64,8 @@ impl CompiledPipeline for Pipeline {
         inputs: &[&[u8]],
         config: &DispatchConfig,
     ) -> Result<Box<dyn PendingDispatch>, BackendError> {
-        let (start, config) = (Instant::now(), config.over(&self.config)?);
-        Ok(Box::new(self.shared.begin(&self.compiled, start, inputs, &config, self.cache_hit)?))
+        let (start, config) = (Instant::now(), self.over(config)?);
+        Ok(Box::new(self.shared.begin(&self.compiled, start, inputs, &config, true)?))
     }
 
     fn dispatch_borrowed_batched(
@@ -67,16 +73,11 @@ impl CompiledPipeline for Pipeline {
         batches: &[&[&[u8]]],
         config: &DispatchConfig,
     ) -> Result<Vec<OutputBuffers>, BackendError> {
-        let (start, config) = (Instant::now(), config.over(&self.config)?);
-        if !self.shared.info.capabilities.host_memory {
-            return self.shared.batch(&self.compiled, start, batches, &config);
+        let (start, config) = (Instant::now(), self.over(config)?);
+        match self.shared.info.capabilities.host_memory {
+            true => self.shared.one_by_one(&self.compiled, start, batches, &config),
+            false => self.shared.batch(&self.compiled, start, batches, &config),
         }
-        let one = |inputs: &&[&[u8]]| {
-            let mut outputs = Vec::new();
-            self.shared.dispatch(&self.compiled, start, inputs, &config, &mut outputs)?;
-            Ok(outputs)
-        };
-        batches.iter().map(one).collect()
     }
 
     fn dispatch_borrowed_batched_into(
@@ -90,7 +91,7 @@ impl CompiledPipeline for Pipeline {
     }
 
     fn dispatch_persistent_handles(&self, inputs: &[Resource], config: &DispatchConfig) -> Result<OutputBuffers, BackendError> {
-        let (start, config) = (Instant::now(), config.over(&self.config)?);
+        let (start, config) = (Instant::now(), self.over(config)?);
         let mut outputs = Vec::new();
         self.shared.dispatch_resident(&self.compiled, start, inputs, &config, &mut outputs)?;
         Ok(outputs)

@@ -3,10 +3,11 @@
 //! The table of handles has a lock that is held only to look things up. What a handle stands for has one of its own, which a dispatch
 //! that the caller waits for holds while it runs: to read what it only reads, to write the rest. So dispatches that write what others
 //! use come one after the other, and all others run at the same time. Locks of one dispatch are taken in the order of handles, so that
-//! no two wait for each other. Submissions take the locks only to begin: the device keeps their order.
+//! no two wait for each other. Submissions hold the locks, to read, from looking up the memory until the device has the steps: from then
+//! on the device keeps their order, and a dispatch that puts other memory in the place of a handle's comes before or after.
 
 use super::compiled::Compiled;
-use super::pending::Pending;
+use super::pending::{Asked, Pending};
 use super::run::Bindings;
 use super::{Shared, deadline};
 use crate::backend::{BackendError, DispatchConfig, OutputBuffers, ResidentError, ResidentRange, ResidentStep, Resource};
@@ -28,7 +29,7 @@ pub(super) struct Resident {
 }
 
 impl Resident {
-    fn table(&self) -> MutexGuard<'_, ResidentTable<Slot>> {
+    pub fn table(&self) -> MutexGuard<'_, ResidentTable<Slot>> {
         // The table is whole at any time.
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -48,27 +49,17 @@ impl Resident {
         self.table().usage()
     }
 
-    pub fn lose(&self) {
-        let lost = self.table().lose();
-        drop(lost);
-    }
-
-    /// The memory of a part of a handle.
-    fn span(&self, resource: &Resource, offset: u64, length: u64) -> Result<Span, BackendError> {
-        let slot = {
-            let table = self.table();
-            table.check_range(resource, offset, length)?;
-            table.get(resource)?.clone()
-        };
-        let memory = slot.read().unwrap_or_else(PoisonError::into_inner).clone();
-        Ok(Span { memory, range: offset..offset + length })
-    }
-
-    fn span_of(&self, range: &ResidentRange<'_>) -> Result<Span, BackendError> {
-        let size = self.size(range.resource)?;
-        let offset = range.offset as u64;
-        let length = range.length.map_or(size.saturating_sub(offset), |length| length as u64);
-        self.span(range.resource, offset, length)
+    /// What handles stand for.
+    fn slots<'a>(&self, resources: impl Iterator<Item = &'a Resource>) -> Result<Slots, BackendError> {
+        let table = self.table();
+        let mut slots = BTreeMap::new();
+        for resource in resources {
+            let slot = table.get(resource)?;
+            if let Resource::Resident(handle) = resource {
+                slots.entry(*handle).or_insert_with(|| slot.clone());
+            }
+        }
+        Ok(Slots(slots))
     }
 
     /// The shape of a dispatch on resources, and what the handles among them stand for. Everything that can be wrong with them is found
@@ -83,6 +74,37 @@ impl Resident {
             }
         }
         Ok((launch, Used(used)))
+    }
+}
+
+/// What steps use by handle.
+struct Slots(BTreeMap<u64, Slot>);
+
+/// The memory that handles stand for as long as this is held.
+struct Held<'a>(BTreeMap<u64, RwLockReadGuard<'a, Memory>>);
+
+impl Slots {
+    fn hold(&self) -> Held<'_> {
+        let held = self.0.iter().map(|(handle, slot)| (*handle, slot.read().unwrap_or_else(PoisonError::into_inner)));
+        Held(held.collect())
+    }
+}
+
+impl Held<'_> {
+    /// The memory of a part of a handle; without a length, of all that follows.
+    fn span(&self, resource: &Resource, offset: usize, length: Option<u64>) -> Result<Span, ResidentError> {
+        let Resource::Resident(handle) = resource else { return Err(ResidentError::NotResident) };
+        let memory = self.0.get(handle).ok_or(ResidentError::Foreign(*handle))?;
+        let (offset, size) = (offset as u64, memory.bytes());
+        let length = length.unwrap_or(size.saturating_sub(offset));
+        match offset.checked_add(length) {
+            Some(end) if end <= size => Ok(Span { memory: (*memory).clone(), range: offset..end }),
+            Some(_) | None => Err(ResidentError::OutOfRange { handle: *handle, offset, length, size }),
+        }
+    }
+
+    fn range(&self, range: &ResidentRange<'_>) -> Result<Span, ResidentError> {
+        self.span(range.resource, range.offset, range.length.map(|length| length as u64))
     }
 }
 
@@ -121,40 +143,51 @@ impl Used {
 
 impl Shared {
     pub fn allocate(&self, byte_len: usize) -> Result<Resource, BackendError> {
-        self.alive()?;
+        let generation = self.alive()?;
         let requested = byte_len as u64;
         // What no dispatch could bind is not worth asking for: a system may promise memory that it does not have.
         if requested > self.info.limits.buffer_bytes {
             return Err(BackendError::OutOfMemory { requested });
         }
         let memory = self.device.allocate(requested);
-        let memory = memory.map_err(|error| self.failure(error, &DispatchConfig::default()))?;
-        self.resident.table().insert(Arc::new(RwLock::new(memory)), requested)
+        let memory = memory.map_err(|error| self.failure(error, generation, &DispatchConfig::default()))?;
+        // Somebody else may have opened it again.
+        self.adopt(memory.generation());
+        let mut table = self.resident.table();
+        match memory.generation() == self.generation() {
+            true => table.insert(Arc::new(RwLock::new(memory)), requested),
+            false => Err(BackendError::DeviceLost { reason: "it was lost during this call".into() }),
+        }
     }
 
     /// Nothing is written if one of the ranges is wrong.
     pub fn upload(&self, uploads: &[(&Resource, usize, &[u8])]) -> Result<(), BackendError> {
+        let slots = self.resident.slots(uploads.iter().map(|(resource, _, _)| *resource))?;
+        let held = slots.hold();
         let steps = uploads.iter().map(|(resource, offset, bytes)| {
-            let to = self.resident.span(resource, *offset as u64, bytes.len() as u64)?;
+            let to = held.span(resource, *offset, Some(bytes.len() as u64))?;
             Ok(Step::Write { to, bytes: Arc::from(*bytes) })
         });
-        let steps = steps.collect::<Result<_, BackendError>>()?;
-        self.submit_and_wait(steps, Deadline::NONE, &DispatchConfig::default()).map(|_| ())
+        let steps = steps.collect::<Result<_, ResidentError>>()?;
+        self.submit_and_wait(held, steps, Deadline::NONE, &DispatchConfig::default()).map(|_| ())
     }
 
     pub fn download(&self, ranges: &[(&Resource, usize, usize)]) -> Result<Vec<Vec<u8>>, BackendError> {
-        let spans = ranges.iter().map(|(resource, offset, length)| self.resident.span(resource, *offset as u64, *length as u64));
-        let spans: Vec<Span> = spans.collect::<Result<_, BackendError>>()?;
-        let lengths: Vec<u64> = spans.iter().map(Span::len).collect();
-        let steps = spans.into_iter().map(Step::Read).collect();
-        let done = self.submit_and_wait(steps, Deadline::NONE, &DispatchConfig::default())?;
+        let slots = self.resident.slots(ranges.iter().map(|(resource, _, _)| *resource))?;
+        let held = slots.hold();
+        let spans = ranges.iter().map(|(resource, offset, length)| held.span(resource, *offset, Some(*length as u64)));
+        let steps = spans.map(|span| span.map(Step::Read)).collect::<Result<_, ResidentError>>()?;
+        let lengths: Vec<u64> = ranges.iter().map(|(_, _, length)| *length as u64).collect();
+        let done = self.submit_and_wait(held, steps, Deadline::NONE, &DispatchConfig::default())?;
         complete(&lengths, done.reads)
     }
 
     pub fn copy(&self, from: (&Resource, usize), to: (&Resource, usize), length: usize) -> Result<(), BackendError> {
-        let span = |(resource, offset): (&Resource, usize)| self.resident.span(resource, offset as u64, length as u64);
+        let slots = self.resident.slots([from.0, to.0].into_iter())?;
+        let held = slots.hold();
+        let span = |(resource, offset): (&Resource, usize)| held.span(resource, offset, Some(length as u64));
         let steps = vec![Step::Copy { from: span(from)?, to: span(to)? }];
-        self.submit_and_wait(steps, Deadline::NONE, &DispatchConfig::default()).map(|_| ())
+        self.submit_and_wait(held, steps, Deadline::NONE, &DispatchConfig::default()).map(|_| ())
     }
 
     /// Runs on resources; the outputs are of the buffers that are not resident. After an error these mean nothing, and resident memory is
@@ -167,9 +200,10 @@ impl Shared {
         config: &DispatchConfig,
         outputs: &mut OutputBuffers,
     ) -> Result<Ran, BackendError> {
-        self.alive()?;
+        let generation = self.alive()?;
         let program = compiled.program();
         let (launch, used) = self.resident.plan(program, resources, config)?;
+        self.fits(compiled.kernel(), &launch)?;
         let bound = bind(program, resources)?;
         let access = |i: usize| program.buffers()[i].access;
         // Resident data is not looked at before the dispatch.
@@ -184,8 +218,12 @@ impl Shared {
         require_determinism(program, Planned::Launch(&launch, &inputs), config)?;
         let deadline = deadline(start, config)?;
         let mut guards = used.lock();
-        let may_fail = compiled.kernel().uses.trap || deadline.0.is_some();
-        let copies = if may_fail { self.copies(&guards, config)? } else { BTreeMap::new() };
+        let failure = |error| self.failure(error, generation, config);
+        // A call that is refused has written nothing; one that does not end as it should has.
+        let uses = compiled.kernel().uses;
+        let one_call = self.is_whole(compiled, &launch, deadline).map_err(failure)?;
+        let may_fail = uses.trap || uses.grid_sync || deadline.0.is_some() || !one_call;
+        let copies = if may_fail { self.copies(&guards, deadline, config)? } else { BTreeMap::new() };
         let memory = |handle: &u64| copies.get(handle).unwrap_or_else(|| guards[handle].memory()).whole();
         // Room for what comes back.
         outputs.clear();
@@ -217,7 +255,7 @@ impl Shared {
         let zero_outputs = in_place && !compiled.covers(&launch);
         let ran = self.execute(compiled, &launch, zero_outputs, &mut bindings, deadline);
         drop(bindings);
-        let ran = ran.map_err(|error| self.failure(error, config))?;
+        let ran = ran.map_err(failure)?;
         for (handle, copy) in copies {
             if let Some(Guard::Write(memory, _)) = guards.get_mut(&handle) {
                 **memory = copy;
@@ -227,12 +265,18 @@ impl Shared {
     }
 
     /// New memory for everything that a dispatch writes, with the bytes of what it also reads.
-    fn copies(&self, guards: &BTreeMap<u64, Guard<'_>>, config: &DispatchConfig) -> Result<BTreeMap<u64, Memory>, BackendError> {
+    fn copies(
+        &self,
+        guards: &BTreeMap<u64, Guard<'_>>,
+        deadline: Deadline,
+        config: &DispatchConfig,
+    ) -> Result<BTreeMap<u64, Memory>, BackendError> {
+        let generation = self.alive()?;
         let mut copies = BTreeMap::new();
         let mut steps = Vec::new();
         for (handle, guard) in guards {
             if let Guard::Write(memory, access) = guard {
-                let copy = self.device.allocate(memory.bytes()).map_err(|error| self.failure(error, config))?;
+                let copy = self.device.allocate(memory.bytes()).map_err(|error| self.failure(error, generation, config))?;
                 if access.is_input() {
                     steps.push(Step::Copy { from: memory.whole(), to: copy.whole() });
                 }
@@ -240,7 +284,7 @@ impl Shared {
             }
         }
         if !steps.is_empty() {
-            self.submit_and_wait(steps, Deadline::NONE, config)?;
+            self.submit_and_wait((), steps, deadline, config)?;
         }
         Ok(copies)
     }
@@ -253,47 +297,78 @@ impl Shared {
         config: &DispatchConfig,
         compile: impl Fn(&Program, &DispatchConfig) -> Result<(Arc<Compiled>, bool), BackendError>,
     ) -> Result<Pending, BackendError> {
-        self.alive()?;
+        let generation = self.alive()?;
         let deadline = deadline(start, config)?;
-        let mut hits = Vec::new();
-        let mut lengths = Vec::new();
+        // Compiling takes long and is done before anything is locked.
+        let mut compiled = Vec::new();
+        let mut resources: Vec<&Resource> = Vec::new();
+        for step in steps {
+            match step {
+                ResidentStep::Upload { to, bytes: _ } => resources.push(to.resource),
+                ResidentStep::Copy { from, to } => resources.extend([from.resource, to.resource]),
+                ResidentStep::Download(range) => resources.push(range.resource),
+                ResidentStep::Dispatch { program, config, bindings } => {
+                    resources.extend(bindings.iter().map(|range| range.resource));
+                    compiled.push(compile(program, config)?);
+                }
+            }
+        }
+        let slots = self.resident.slots(resources.into_iter())?;
+        let held = slots.hold();
+        let mut compiled = compiled.iter();
+        let mut asked = Asked::default();
         let mut begun = Vec::with_capacity(steps.len());
         for step in steps {
-            begun.push(match step {
+            match step {
                 ResidentStep::Upload { to, bytes } => {
-                    let to = self.resident.span(to.resource, to.offset as u64, bytes.len() as u64)?;
-                    Step::Write { to, bytes: Arc::from(*bytes) }
+                    let to = held.span(to.resource, to.offset, Some(bytes.len() as u64))?;
+                    begun.push(Step::Write { to, bytes: Arc::from(*bytes) });
                 }
                 ResidentStep::Copy { from, to } => {
-                    let from = self.resident.span_of(from)?;
-                    let to = self.resident.span(to.resource, to.offset as u64, from.len())?;
-                    Step::Copy { from, to }
+                    let from = held.range(from)?;
+                    let to = held.span(to.resource, to.offset, Some(from.len()))?;
+                    begun.push(Step::Copy { from, to });
                 }
                 ResidentStep::Download(range) => {
-                    let span = self.resident.span_of(range)?;
-                    lengths.push(span.len());
-                    Step::Read(span)
+                    let span = held.range(range)?;
+                    asked.lengths.push(span.len());
+                    begun.push(Step::Read(span));
                 }
-                ResidentStep::Dispatch { program, config, bindings } => {
-                    let (compiled, hit) = compile(program, config)?;
-                    hits.push(hit);
-                    self.sequence_dispatch(&compiled, config, bindings)?
+                ResidentStep::Dispatch { program: _, config: of_step, bindings } => {
+                    let Some((compiled, hit)) = compiled.next() else { continue };
+                    let spans = bindings.iter().map(|range| held.range(range)).collect::<Result<Vec<Span>, _>>()?;
+                    let launch = self.sequence_launch(compiled, of_step, bindings, &spans)?;
+                    let failure = |error| self.failure(error, generation, config);
+                    let pieces = self.pieces(compiled, &launch, deadline).map_err(failure)?;
+                    let (code, was_there) = compiled.code(self).map_err(failure)?;
+                    asked.dispatches.push((pieces.len(), *hit && was_there));
+                    let zero_outputs = !compiled.covers(&launch);
+                    let launch = Arc::new(launch);
+                    begun.extend(pieces.into_iter().map(|groups| Step::Dispatch {
+                        code: code.clone(),
+                        launch: launch.clone(),
+                        zero_outputs: zero_outputs && groups.start == 0,
+                        groups,
+                        bindings: spans.clone(),
+                    }));
                 }
-            });
+            }
         }
-        let submission = self.device.submit(begun, deadline).map_err(|error| self.failure(error, config))?;
-        Ok(Pending::new(self.clone(), submission, lengths, hits, config.timeout))
+        let pending = self.pending(begun, asked, generation, deadline, config);
+        drop(held);
+        pending
     }
 
-    fn sequence_dispatch(
+    /// The shape of a dispatch on parts of resident memory. Everything that can be wrong with them is found here.
+    fn sequence_launch(
         &self,
         compiled: &Compiled,
         config: &DispatchConfig,
         bindings: &[ResidentRange<'_>],
-    ) -> Result<Step, BackendError> {
+        spans: &[Span],
+    ) -> Result<Launch, BackendError> {
         let program = compiled.program();
         let interface = program.interface();
-        let spans: Vec<Span> = bindings.iter().map(|range| self.resident.span_of(range)).collect::<Result<_, _>>()?;
         if spans.len() != interface.bound.len() {
             return Err(BackendError::InvalidProgram {
                 fix: format!(
@@ -307,8 +382,8 @@ impl Shared {
         for (n, span) in spans.iter().enumerate() {
             let alignment = self.info.limits.span_alignment.max(1);
             if !span.range.start.is_multiple_of(alignment) {
-                let feature = format!("spans that begin at byte {}, only at multiples of {alignment}", span.range.start);
-                return Err(BackendError::UnsupportedFeature { feature, backend: self.info.id.into() });
+                let start = span.range.start;
+                return Err(self.unsupported(format!("spans that begin at byte {start}, only at multiples of {alignment}")));
             }
             let overlaps = |m: &usize| {
                 let other = &spans[*m];
@@ -324,10 +399,8 @@ impl Shared {
         let launch = plan_bound(program, &sizes, config)?;
         let unseen: Vec<&[u8]> = vec![&[]; interface.inputs.len()];
         require_determinism(program, Planned::Launch(&launch, &unseen), config)?;
-        let code = compiled.code(self).map_err(|error| self.failure(error, config))?;
-        let zero_outputs = !compiled.covers(&launch);
-        let groups = 0..u64::from(launch.groups());
-        Ok(Step::Dispatch { code, launch: Arc::new(launch), groups, zero_outputs, bindings: spans })
+        self.fits(compiled.kernel(), &launch)?;
+        Ok(launch)
     }
 }
 

@@ -5,12 +5,16 @@ use super::{Shared, deadline};
 use crate::backend::{BackendError, DispatchConfig, OutputBuffers};
 use crate::device::{Binding, Call, Code, Deadline, DeviceError, Done, Ran, Stale, Step, WaitError};
 use smallvec::SmallVec;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 use vyre_foundation::ir::Access;
 use vyre_foundation::launch::Launch;
 
 /// What a slice of work should take on a device that cannot be stopped.
 const SLICE: Duration = Duration::from_millis(20);
+
+/// How often a deadline is looked at while a dispatch that was submitted runs on such a device.
+const LOOKS: u64 = 64;
 
 /// Workgroups of the first slice, of which nothing is known.
 const FIRST_SLICE: u64 = 16;
@@ -27,7 +31,7 @@ impl Shared {
         config: &DispatchConfig,
         outputs: &mut OutputBuffers,
     ) -> Result<Ran, BackendError> {
-        let shape = compiled.plan(inputs, config)?;
+        let shape = compiled.plan(self, inputs, config)?;
         self.dispatch_shape(compiled, &shape, start, inputs, config, outputs)
     }
 
@@ -40,13 +44,13 @@ impl Shared {
         config: &DispatchConfig,
         outputs: &mut OutputBuffers,
     ) -> Result<Ran, BackendError> {
-        self.alive()?;
+        let generation = self.alive()?;
         let deadline = deadline(start, config)?;
         let zeroed = make_room(compiled, &shape.launch, inputs, outputs)?;
         let mut bindings = slices(compiled, inputs, outputs);
         let zero_outputs = !zeroed && !shape.covered;
         let ran = self.execute(compiled, &shape.launch, zero_outputs, &mut bindings, deadline);
-        ran.map_err(|error| self.failure(error, config))
+        ran.map_err(|error| self.failure(error, generation, config))
     }
 
     /// The same into the caller's buffers, which change only if nothing fails: the memory that they had is spare then.
@@ -58,7 +62,7 @@ impl Shared {
         config: &DispatchConfig,
         outputs: &mut OutputBuffers,
     ) -> Result<Ran, BackendError> {
-        let shape = compiled.plan(inputs, config)?;
+        let shape = compiled.plan(self, inputs, config)?;
         let mut spare = self.spare.take(shape.output_bytes);
         let result = self.dispatch_shape(compiled, &shape, start, inputs, config, &mut spare);
         if result.is_ok() {
@@ -77,15 +81,15 @@ impl Shared {
         bindings: &mut [Binding<'_>],
         deadline: Deadline,
     ) -> Result<Ran, DeviceError> {
-        let code = compiled.code(self)?;
-        match self.execute_code(compiled, &code, launch, zero_outputs, bindings, deadline) {
+        let (code, mut was_there) = compiled.code(self)?;
+        let mut result = self.execute_code(compiled, &code, launch, zero_outputs, bindings, deadline);
+        if let Err(DeviceError::Stale(Stale::Generation { .. })) = result {
             // Nothing ran.
-            Err(DeviceError::Stale(Stale::Generation { .. })) => {
-                let code = compiled.compile_again(self)?;
-                self.execute_code(compiled, &code, launch, zero_outputs, bindings, deadline)
-            }
-            result => result,
+            let code = compiled.compile_again(self)?;
+            was_there = false;
+            result = self.execute_code(compiled, &code, launch, zero_outputs, bindings, deadline);
         }
+        result.map(|ran| ran.found(was_there))
     }
 
     fn execute_code(
@@ -99,12 +103,8 @@ impl Shared {
     ) -> Result<Ran, DeviceError> {
         let total = u64::from(launch.groups());
         let limit = self.info.limits.groups_per_call.max(1);
-        let sliced = deadline.0.is_some() && !self.info.capabilities.interruptible;
-        if compiled.kernel().uses.grid_sync && total > limit {
-            let what = format!("grid barriers over {total} workgroups, only over {limit}");
-            return Err(DeviceError::Unsupported { what });
-        }
-        if compiled.kernel().uses.grid_sync || (total <= limit && !sliced) {
+        let sliced = self.is_sliced(deadline);
+        if self.is_whole(compiled, launch, deadline)? {
             let mut call = Call { code, launch, groups: 0..total, zero_outputs, bindings };
             return self.device.run(&mut call, deadline);
         }
@@ -149,17 +149,62 @@ impl Shared {
         }
     }
 
-    /// Submits steps and waits for them.
-    pub fn submit_and_wait(&self, steps: Vec<Step>, deadline: Deadline, config: &DispatchConfig) -> Result<Done, BackendError> {
-        self.alive()?;
+    fn is_sliced(&self, deadline: Deadline) -> bool {
+        deadline.0.is_some() && !self.info.capabilities.interruptible
+    }
+
+    /// Whether a dispatch is one call of the device.
+    pub fn is_whole(&self, compiled: &Compiled, launch: &Launch, deadline: Deadline) -> Result<bool, DeviceError> {
+        let (total, limit) = (u64::from(launch.groups()), self.info.limits.groups_per_call.max(1));
+        match compiled.kernel().uses.grid_sync {
+            true if total > limit => {
+                Err(DeviceError::Unsupported { what: format!("grid barriers over {total} workgroups, only over {limit}") })
+            }
+            true => Ok(true),
+            false => Ok(total <= limit && !self.is_sliced(deadline)),
+        }
+    }
+
+    /// The workgroups of the steps that a dispatch is submitted as. Nobody knows how long they take: on a device that cannot be stopped
+    /// a deadline is looked at so many times.
+    ///
+    /// # Errors
+    ///
+    /// If the steps could not tell the smallest invocation that traps: the first that fails ends a submission, and where there is
+    /// more than one axis, a later workgroup can have a smaller invocation.
+    pub fn pieces(&self, compiled: &Compiled, launch: &Launch, deadline: Deadline) -> Result<Vec<Range<u64>>, DeviceError> {
+        let (total, limit) = (u64::from(launch.groups()), self.info.limits.groups_per_call.max(1));
+        if self.is_whole(compiled, launch, deadline)? {
+            return Ok(vec![0..total]);
+        }
+        let is_line = |extent: [u32; 3]| extent[1..] == [1, 1];
+        if compiled.kernel().uses.trap && !(is_line(launch.grid) && is_line(launch.workgroup_size)) {
+            let what = format!("traps in submissions of more than one axis and more workgroups than {limit}, or with a deadline");
+            return Err(DeviceError::Unsupported { what });
+        }
+        let each = if self.is_sliced(deadline) { limit.min(total.div_ceil(LOOKS)).max(1) } else { limit };
+        // A dispatch without workgroups has outputs that are zero.
+        Ok((0..total.max(1)).step_by(usize::try_from(each).unwrap_or(usize::MAX)).map(|at| at..total.min(at + each)).collect())
+    }
+
+    /// Submits steps and waits for them; what they were begun with is let go in between.
+    pub fn submit_and_wait<G>(
+        &self,
+        begun_with: G,
+        steps: Vec<Step>,
+        deadline: Deadline,
+        config: &DispatchConfig,
+    ) -> Result<Done, BackendError> {
+        let generation = self.alive()?;
         let submitted = self.device.submit(steps, deadline);
+        drop(begun_with);
         let done = submitted.and_then(|mut submission| match submission.wait(Deadline::NONE) {
             Ok(done) => Ok(done),
             Err(WaitError::Failed(error)) => Err(error),
             // Without a deadline nobody is told this.
             Err(WaitError::Pending) => Err(DeviceError::Timeout),
         });
-        done.map_err(|error| self.failure(error, config))
+        done.map_err(|error| self.failure(error, generation, config))
     }
 }
 
