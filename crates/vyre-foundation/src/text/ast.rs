@@ -35,7 +35,7 @@ pub(super) struct Header {
     pub(super) consts: Vec<(ConstDecl, Span)>,
     /// Each with its spans as [`crate::diagnostic::Spans::buffers`] has them.
     pub(super) buffers: Vec<(BufferDecl, [Span; 5])>,
-    /// Which parts of them mistakes hide.
+    /// The parts of them that have a mistake.
     pub(super) poison: Poison,
 }
 
@@ -103,7 +103,7 @@ pub(super) struct Expr {
     pub(super) height: u32,
 }
 
-/// Three words: of the variants only a vector has so many, and what it leaves unused says which variant it is.
+/// Three words: only a vector needs them all, and the capacities that no vector has tell the variants apart.
 pub(super) enum ExprKind {
     Lit(Literal),
     /// An integer whose type its context decides; what it says is at its span.
@@ -128,7 +128,7 @@ pub(super) enum ExprKind {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct OpenInt {
     pub(super) negative: bool,
-    /// `None` is more than any type holds.
+    /// `None` if it is too large for every type.
     pub(super) magnitude: Option<u64>,
 }
 

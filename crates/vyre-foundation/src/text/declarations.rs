@@ -321,7 +321,7 @@ pub(super) fn with_conversion(diagnostic: Diagnostic, value: OpenInt, scalar: Sc
 
 /// The same mistake where the type is free to change, with the advice to give `digits` a suffix of a type that holds the value.
 pub(super) fn with_suffix(diagnostic: Diagnostic, value: OpenInt, scalar: Scalar, digits: &str, span: Span) -> Diagnostic {
-    // Rather wider than of another sign.
+    // A wider type is better than one of the other signedness.
     let by_preference: &[Scalar] = match scalar {
         Scalar::U32 => &[Scalar::U64, Scalar::I32, Scalar::I64],
         Scalar::I32 => &[Scalar::I64, Scalar::U32, Scalar::U64],

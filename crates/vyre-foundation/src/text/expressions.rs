@@ -121,7 +121,7 @@ impl Parser<'_> {
         let ExprKind::Binary(_, operands) = &left.kind else { return };
         let [a, b, c] = [&operands[0], &operands[1], right].map(|operand| self.slice(operand.outer));
         let (first, second) = (self.slice(first), self.slice(second));
-        // Of bools one comparison is an operand of the other; else both are wanted.
+        // Between bools, one comparison is meant to be an operand of the other; otherwise both are meant to hold.
         let is_bool = |expr: &Expr| matches!(expr.kind, ExprKind::Lit(Literal::Bool(_)));
         let equates = |operator: &str| matches!(operator, "==" | "!=");
         let (help, text) = if is_bool(&operands[0]) || equates(first) && !equates(second) {

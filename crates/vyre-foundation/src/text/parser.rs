@@ -18,7 +18,7 @@
 //!
 //! After a mistake the parser goes on, so that one run reports many. Where it can be seen how the text goes on, as behind an unknown
 //! function or a number that is too large, something unknown stands in. Else the statement or declaration is left out and the parser
-//! goes on with the next; the names that it may have declared are poisoned, so that nobody misses them. Either way the validator looks
+//! goes on with the next; the names that it may have declared are poisoned, so that they are not missing. Either way the validator looks
 //! at all the rest. Only if the braces do not match is the tree not lowered: then nobody can say what is inside of what.
 //!
 //! What recurses is kept apart from what builds messages (`inline(never)`): a message takes more stack than a level of nesting.
@@ -64,7 +64,7 @@ pub(super) struct Reading {
     pub(super) program: Option<Program>,
     /// Whether all of the text is in the program, mistakes and all.
     pub(super) complete: bool,
-    /// Whether every brace has its other one.
+    /// Whether every opening brace has its closing one.
     pub(super) balanced: bool,
     pub(super) mistakes: Mistakes,
     pub(super) tokens: Vec<Token>,
@@ -86,7 +86,7 @@ pub(super) fn read(text: &str, for_format: bool) -> Reading {
     Reading { program, complete, balanced, mistakes, tokens, comments, marks, lines }
 }
 
-/// A mistake was reported; whoever can goes on behind it.
+/// A mistake was reported. A caller that can continue after it does.
 pub(super) struct Skip;
 
 /// A name and where it stands.
@@ -107,13 +107,13 @@ pub(super) struct Parser<'a> {
     pub(super) last_mistake: Option<usize>,
     /// Whether nothing was left out of the tree.
     complete: bool,
-    /// Whether every brace has its other one.
+    /// Whether every opening brace has its closing one.
     balanced: bool,
     /// Whether a number or a type that was read since this was last cleared is a stand-in.
     pub(super) stood_in: bool,
     /// Whether the nest of statements that the parser is in was reported to be too deep.
     pub(super) deep_nest: bool,
-    /// Keywords that something was named by, which was reported; where no keyword can stand they are names.
+    /// Keywords that were misused as names (`let if = 1`), which was reported; where no keyword can stand they are read as names.
     misnamed: Vec<&'a str>,
     /// Keywords that a buffer or a constant has as its name, in quotes.
     declared_keywords: Vec<Name>,
@@ -124,7 +124,7 @@ pub(super) struct Parser<'a> {
     pub(super) half_used: bool,
     /// The token before which an operand is missing, which was reported: the operator ends its line, and the next line is a statement.
     pub(super) missing_operand: Option<usize>,
-    /// How many plain parentheses are open, which leave nothing in the tree that would bound them.
+    /// How many parentheses around expressions are open. They leave nothing in the tree, so its depth does not bound them.
     pub(super) parens: u32,
     /// How many statements and expressions were made, those included that were dropped again.
     pub(super) nodes: usize,
@@ -379,12 +379,12 @@ impl<'a> Parser<'a> {
 
     // Names and numbers.
 
-    /// Whether the word is a keyword here: one that something was named by is a name.
+    /// Whether the word is a keyword here. One that was misused as a name is read as a name from then on.
     pub(super) fn is_keyword(&self, word: &str) -> bool {
         is_reserved(word) && !self.is_misnamed(word)
     }
 
-    /// Whether something was named by this keyword.
+    /// Whether this keyword was misused as a name.
     pub(super) fn is_misnamed(&self, word: &str) -> bool {
         self.misnamed.contains(&word)
     }

@@ -127,7 +127,7 @@ pub(crate) fn validate(program: &Program) -> Result<Validated, Report> {
     }
 }
 
-/// Every mistake against the rules beside those that were reported where something stands in.
+/// Every mistake against the rules, except in poisoned parts, where one was reported already.
 pub(crate) fn mistakes_beside(program: &Program, poison: &Poison) -> Mistakes {
     check(program, poison).err().unwrap_or_default()
 }

@@ -7,11 +7,11 @@
 //! - A variable diverges with every value assigned to it and with every region it is assigned in.
 //! - An arm or a loop body diverges with its condition or bounds, and with the region around it.
 //! - A loop's counter diverges with the bounds only: inside a divergent loop everything assigned diverges anyway.
-//! - A loop body diverges with every region that holds a `break` or `continue` of that loop: after a divergent one, the invocations
-//!   that are still in the iteration are some, not all.
+//! - A loop body diverges with every region that holds a `break` or `continue` of that loop: after a divergent one, only some
+//!   invocations are still in the iteration.
 //! - `return` and `trap` change nothing: barriers wait only for invocations that are not retired.
 //!
-//! Each divergent node remembers what made it so; that is the story an error tells.
+//! Each divergent node remembers what made it so; an error follows these causes back to where divergence starts.
 
 use crate::diagnostic::{Diagnostic, Location, Mistakes};
 use crate::ir::{Access, NodeId, SubgroupOp};
@@ -62,7 +62,7 @@ struct Leaving {
 struct Graph<'a> {
     kernel: &'a Kernel,
     regions: Vec<Region>,
-    /// By node: who diverges with it.
+    /// By node: the nodes that diverge if it does.
     edges: Vec<Vec<(Node, Cause)>>,
     causes: Vec<Option<Cause>>,
     rendezvous: Vec<Rendezvous>,

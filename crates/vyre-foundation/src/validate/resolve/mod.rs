@@ -27,7 +27,7 @@ struct Typed {
     id: ExprId,
     ty: Option<ValueType>,
     place: NodeId,
-    /// Whether it is written out as a number.
+    /// Whether it is a literal in the source.
     literal: bool,
 }
 
@@ -60,7 +60,7 @@ struct Resolver<'a> {
     known_buffers: Vec<bool>,
 }
 
-/// The kernel and every mistake against rules 2 to 21 that is not hidden where something stands in.
+/// The kernel, and every mistake against rules 2 to 21 outside of poisoned parts.
 pub(super) fn resolve(program: &Program, counts: &Counts, poison: &Poison) -> (Kernel, Mistakes) {
     let parts = program.parts();
     let mut resolver = Resolver {

@@ -137,7 +137,7 @@ impl<'a> Resolver<'a> {
         with_nearest(diagnostic, suggestion, location)
     }
 
-    /// What was probably meant, if the mistake will be shown: looking for it takes time with every name there is.
+    /// What was probably meant, if the mistake will be shown: the search compares with every name there is.
     pub(super) fn suggest<'n>(&self, look: impl FnOnce() -> Option<&'n str>) -> Option<String> {
         if self.mistakes.is_full() { None } else { look().map(str::to_string) }
     }

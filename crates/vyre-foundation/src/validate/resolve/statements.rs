@@ -149,7 +149,7 @@ impl<'a> Resolver<'a> {
         id
     }
 
-    /// What a statement becomes that a mistake leaves nothing of.
+    /// An empty scope, for a statement that a mistake leaves nothing of.
     fn nothing(&self) -> StmtKind {
         let here = self.next_stmt();
         StmtKind::Scope { body: StmtBody { first: here, end: here } }
