@@ -5,8 +5,10 @@
 //! that on, and the functions here run them one after the other:
 //!
 //! - **Variables** that a later segment reads are computed again if nothing in them can have changed: ids, literals, lengths and
-//!   memory that is never written, in variables that are never assigned. All others cross in a hidden buffer of words: a variable
-//!   that is uniform in one place per workgroup, so that it still is uniform when it is loaded, others in one per invocation.
+//!   memory that is never written, in variables that are never assigned. One that is assigned later and still holds a literal, an id
+//!   or a length at the barrier begins with that again. All others whose value is used behind the barrier cross in a hidden buffer of
+//!   words: a variable that is uniform in one place per workgroup, so that it still is uniform when it is loaded, others in one per
+//!   invocation.
 //! - **Invocations that are retired** stay so: where some may be, a hidden word per invocation says who is not, and later segments
 //!   begin by asking for it.
 //! - **Traps** before the last segment that does something become hidden words too, since a dispatch that traps gives no outputs and
