@@ -452,7 +452,7 @@ warning[W0505]: one invocation may touch an element of `tile` that another write
     let object: Value = serde_json::from_str(&outcome.out).expect("JSON");
     let determinism = &object["determinism"];
     assert_eq!(determinism["proven"], false);
-    assert_eq!(determinism["reason"], "one invocation may touch an element of `tile` that another writes");
+    assert_eq!(determinism["reason"], "one invocation may touch an element of `tile` that another of its workgroup writes");
     assert!(determinism["help"].as_str().is_some_and(|help| help.starts_with("put a `barrier` between them")), "{object}");
     assert_eq!((&determinism["line"], &determinism["column"]), (&Value::from(7), &Value::from(3)));
     assert_eq!(determinism["other"], serde_json::json!({ "line": 9, "column": 16 }));

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 use vyre::analysis::determinism::Proof;
-use vyre::ir::Program;
+use vyre::ir::{Access, Program};
 use vyre::launch::{LaunchConfig, plan};
 
 fn parsed(name: &str, text: &str) -> Program {
@@ -87,4 +87,97 @@ fn what_wraps_is_refused_at_the_launch() {
     assert_eq!(condition.text, "w * gid_count.y <= 4294967296");
     // What is not at hand proves nothing.
     assert!(matches!(program.proof_for(&launch, &[&[]]).expect("it is valid"), Proof::Unmet(_)));
+}
+
+/// Whether a launch is proven, with outputs of these lengths, these numbers in the first input, and zeros in a second if there is one.
+fn proof(program: &Program, grid: [u32; 3], counts: &[(&str, u32)], input: &[u32]) -> bool {
+    let mut config = LaunchConfig { grid: Some(grid), ..LaunchConfig::default() };
+    config.output_counts.extend(counts.iter().map(|(name, count)| ((*name).into(), *count)));
+    let bytes: Vec<u8> = input.iter().flat_map(|n| n.to_le_bytes()).collect();
+    let state = [0u8; 64];
+    let has_state = program.buffers().iter().any(|buffer| buffer.access == Access::ReadWrite);
+    let inputs: Vec<&[u8]> = [bytes.as_slice(), &state].into_iter().take(1 + usize::from(has_state)).collect();
+    let sizes: Vec<u64> = inputs.iter().map(|bytes| bytes.len() as u64).collect();
+    let launch = plan(program, &sizes, &config).unwrap_or_else(|report| panic!("{report}"));
+    program.proof_for(&launch, &inputs).expect("it is valid") == Proof::Holds
+}
+
+fn check_file(name: &str) -> Program {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../checks/determinism/{name}.vyre"));
+    parsed(name, &std::fs::read_to_string(path).expect("it can be read"))
+}
+
+#[test]
+fn one_of_several_ways_to_be_apart_is_enough() {
+    let halves = check_file("halves-that-change-places");
+    for (offsets, holds) in
+        [([0, 8], true), ([8, 0], true), ([0, 7], false), ([7, 0], false), ([0, 0], false), ([0, u32::MAX], false)]
+    {
+        assert_eq!(proof(&halves, [2, 1, 1], &[], &offsets), holds, "{offsets:?}");
+    }
+}
+
+#[test]
+fn two_values_of_one_name_are_two_conditions() {
+    let widths = check_file("two-widths-of-one-name");
+    for (sizes, holds) in [([2, 2], true), ([2, 1], false), ([1, 2], false)] {
+        assert_eq!(proof(&widths, [1, 1, 1], &[("out", 8), ("other", 8)], &sizes), holds, "{sizes:?}");
+    }
+}
+
+#[test]
+fn divisions_by_nothing_and_products_that_wrap_are_refused_at_the_launch() {
+    let rows = check_file("rows-of-a-flat-launch");
+    for (w, holds) in [(0, false), (1, true), (3, true), (1 << 31, true), (u32::MAX, true)] {
+        assert_eq!(proof(&rows, [2, 1, 1], &[("out", 8)], &[w]), holds, "{w}");
+    }
+    let volume = check_file("volume-of-a-flat-launch");
+    for (sizes, holds) in
+        [([2, 2], true), ([0, 2], false), ([2, 0], false), ([1 << 16, 1 << 16], false), ([1 << 16, (1 << 16) - 1], true)]
+    {
+        assert_eq!(proof(&volume, [2, 1, 1], &[("out", 8)], &sizes), holds, "{sizes:?}");
+    }
+    let batches = check_file("batches-of-planes");
+    for (sizes, holds) in [([2, 2], true), ([0x8000, 0x1_0000], true), ([0x8000, 0x1_0001], false)] {
+        assert_eq!(proof(&batches, [1, 1, 2], &[("out", 8)], &sizes), holds, "{sizes:?}");
+    }
+}
+
+/// The reduction in which the width is halved, in workgroups of a power of two.
+fn reduction(log: u32, guard: &str) -> Program {
+    let size = 1 << log;
+    parsed(
+        "reduction",
+        &format!(
+            "program reduction {{
+  workgroup {size}
+  buffer a: read f32 @0
+  buffer out: output f32 @1
+  buffer tile: workgroup f32[{size}]
+
+  tile[lid.x] = a[gid.x]
+  barrier
+  let half = {size} / 2
+  for step in 0..{log} {{
+    if {guard} {{
+      tile[lid.x] = tile[lid.x] + tile[lid.x + half]
+    }}
+    half = half >> 1
+    barrier
+  }}
+  if lid.x == 0 {{
+    out[wid.x] = tile[0]
+  }}
+}}
+"
+        ),
+    )
+}
+
+#[test]
+fn workgroups_of_every_size_are_gone_through() {
+    for log in 1..=10 {
+        assert!(reduction(log, "lid.x < half").determinism().expect("it is valid").is_proven(), "{log}");
+        assert!(!reduction(log, "lid.x <= half").determinism().expect("it is valid").is_proven(), "{log}");
+    }
 }

@@ -83,7 +83,7 @@ impl Validated {
     /// Whether the program's bytes are the same under every schedule, as far as can be told without running it.
     #[must_use]
     pub fn determinism(&self) -> &Determinism {
-        self.determinism.get_or_init(|| determinism::of_form(self.ssa(), self.uniformity()))
+        self.determinism.get_or_init(|| with_default_state(|| determinism::of_form(self.ssa(), self.uniformity())))
     }
 }
 

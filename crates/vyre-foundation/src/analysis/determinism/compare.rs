@@ -1,5 +1,14 @@
 //! Two accesses compared as sums: why two invocations never have the same index.
 //!
+//! The ids that the two differ in are *digits*. An index `4·w·gid.y + 4·gid.x + k` is one-to-one if each digit's factor is larger than
+//! everything that the smaller digits and the rest can add up to, and if nothing wraps: then different digits give different elements.
+//! Digits are also what each invocation has of its own and both count with in the same way: the counter of a loop, the quotient and
+//! remainder of an id, and a sum that a guard is about: with `x < h` around it, `y * h + x` has the digits `y` and `x` whatever `x` is
+//! made of. Such a digit tells who is who only if the ids follow from it ([`View::covered`]). If none of this works, the two indices may
+//! still lie apart: the largest of one below the smallest of the other.
+//!
+//! All of it is arithmetic in integers, on sums of products of numbers that are not negative. "Nothing wraps" means that the difference
+//! of the two indices is less than 2³², so that indices which are equal modulo 2³² are equal.
 
 use super::launch::{has_known_most, is_count, is_known_at_launch};
 use super::quotients::Divisions;

@@ -475,7 +475,7 @@ impl<'a> Run<'a> {
                 key.for_each_operand_mut(&mut |operand| *operand = Value(0));
                 self.symbol(Made::Op(key, operands))
             }
-            known => known,
+            known @ (Known::Bits(_) | Known::Plus(..) | Known::Anything) => known,
         }
     }
 

@@ -8,25 +8,23 @@
 //! of one and the same value to elements of at least 32 bits. A trap reports the smallest trapping invocation, so it is the same
 //! everywhere too; subgroup operations exchange what each lane computes by itself.
 //!
-//! **How.** Two accesses to a buffer are compared as sums: where does the index of one invocation equal that of another? Three kinds of
-//! pairs are told apart:
+//! **How.** Every two accesses to a buffer are compared, for three kinds of pairs of invocations:
 //!
-//! - any two invocations of the dispatch, which differ in `gid`; only a grid barrier comes between them;
+//! - any two of the dispatch, which differ in `gid`; only a grid barrier comes between them;
 //! - two of one workgroup, which differ in `lid`; barriers come between them, and they agree on what is uniform in the workgroup, if it
 //!   does not change between the same two barriers;
 //! - two of different workgroups, which differ in `wid`.
 //!
-//! The first is enough. Where it fails the second and the third together are. For each, the ids are *digits*: an index
-//! `4·w·gid.y + 4·gid.x + k` is one-to-one if each digit's factor is larger than everything that the smaller digits and the rest can add
-//! up to, and if nothing wraps: then different digits give different elements. The counter of a loop may be a digit as well. If that
-//! fails, the two indices may still lie apart: the largest of one below the smallest of the other.
+//! The first is enough. Where it fails the second and the third together are. Indices are compared as sums over ids (`compare.rs`,
+//! with divisions in `quotients.rs`). For two of one workgroup there is another way: to go through the program with all of them
+//! (`lanes.rs`). What is known about an access comes from the conditions around it, `if gid.x < w`, `if lid.x == 0` (`sites.rs`).
 //!
 //! **Conditions.** What `w` is, is known at the launch. So an inequality that does not hold by itself but is made of lengths, counts
 //! and values from `read` and `uniform` buffers becomes a condition, such as `w * gid_count.y <= 4294967296`, and
-//! [`Program::proof_for`](crate::ir::Program::proof_for) evaluates it. With `w` = 2³¹ and three rows the index wraps, two invocations write one element, and the
-//! launch is refused; with `w` = 640 it is proven.
-//!
-//! What is known about ids comes from the conditions around an access (`if gid.x < w`, `if lid.x == 0`), see `ranges.rs`.
+//! [`Program::proof_for`](crate::ir::Program::proof_for) evaluates it (`launch.rs`). With `w` = 2³¹ and three rows the index wraps, two
+//! invocations write one element, and the launch is refused; with `w` = 640 it is proven. Where one of several ways to be apart
+//! would do, as for two halves of a buffer that change places, the condition has alternatives. What no launch meets is no condition
+//! but a refusal (`words.rs`).
 
 mod compare;
 mod lanes;

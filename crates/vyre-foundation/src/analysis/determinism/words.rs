@@ -7,7 +7,7 @@ use super::sums::{Atom, Sum};
 use super::{Prover, Reason};
 use crate::analysis::uniformity::Scope;
 use crate::ir::BinaryOp;
-use crate::kernel::{AccessKind, BufferId};
+use crate::kernel::{AccessKind, BufferId, VarId};
 use crate::ssa::{Def, InstId, InstKind, Leaf, Op, Value};
 
 impl Prover<'_> {
@@ -139,8 +139,8 @@ impl Prover<'_> {
                 (Def::Leaf(Leaf::Builtin { builtin }), _) => builtin.to_string(),
                 (Def::Leaf(Leaf::Len { buffer }), _) => format!("len({})", ssa.kernel.buffer(buffer).name),
                 (Def::Leaf(Leaf::Lit { bits }), _) => bits.to_string(),
-                (_, Some(var)) => ssa.kernel.var(var).name.to_string(),
-                (Def::Result(inst, _), None) => match &ssa.inst(inst).kind {
+                (_, Some(var)) if self.is_only_name(var) => ssa.kernel.var(var).name.to_string(),
+                (Def::Result(inst, _), _) => match &ssa.inst(inst).kind {
                     InstKind::Load { buffer, index, .. } => {
                         format!("{}[{}]", ssa.kernel.buffer(*buffer).name, self.name(Atom::Value(*index)))
                     }
@@ -157,12 +157,22 @@ impl Prover<'_> {
                     | InstKind::Barrier
                     | InstKind::GridSync => format!("%{}", value.0),
                 },
-                (Def::Argument(..), None) => format!("%{}", value.0),
+                (Def::Argument(..), _) => format!("%{}", value.0),
             },
         }
     }
 
+    /// Whether no other variable has the name of this one.
+    fn is_only_name(&self, var: VarId) -> bool {
+        let vars = &self.ssa.kernel.vars;
+        vars.iter().filter(|other| other.name == self.ssa.kernel.var(var).name).count() == 1
+    }
+
     /// The largest that a value can be.
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "an op whose largest value is not known at the launch has a name like any other"
+    )]
     fn name_of_most(&self, value: Value) -> String {
         let ssa = self.ssa;
         if let Some(Leaf::Builtin { builtin: id }) = ssa.leaf(value)
