@@ -166,7 +166,7 @@ fn what_is_claimed_about_generated_programs_holds() {
         let values = std::mem::take(&mut case.config.specialization);
         let values = values.iter();
         case.program = specialize(&case.program, values).unwrap_or_else(|report| panic!("{report}"));
-        let who = format!("program {} of {}", numbered.number, numbered.preset.name());
+        let who = format!("program {} of {}, seed {}", numbered.number, numbered.preset.name(), numbered.seed);
         let optimized = optimize(&case.program);
         let optimized = Some(&optimized).filter(|optimized| **optimized != case.program);
         for program in [&case.program].into_iter().chain(optimized) {

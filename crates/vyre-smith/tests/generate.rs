@@ -21,9 +21,9 @@ fn options(case: &Case) -> Options {
 }
 
 fn say(numbered: &Numbered, case: &Case) -> String {
-    let Numbered { preset, number, .. } = numbered;
+    let Numbered { preset, seed, number, .. } = numbered;
     let inputs: Vec<&[u8]> = case.inputs.iter().map(|bytes| &bytes[..bytes.len().min(400)]).collect();
-    format!("program {number} of {}, seed {SEED}\n{}\n{:?}\n{inputs:?}", preset.name(), case.program, case.config)
+    format!("program {number} of {}, seed {seed}\n{}\n{:?}\n{inputs:?}", preset.name(), case.program, case.config)
 }
 
 #[derive(Default)]
@@ -58,6 +58,15 @@ fn programs_are_valid_end_within_their_fuel_and_give_the_same_bytes_in_bulk() {
     // A program that traps shows nothing but that.
     let (traps, programs) = (sum(|ran| ran.traps), figure.programs());
     assert!(traps * 8 < programs, "{traps} of {programs} programs trap: too many to learn from");
+}
+
+/// A statement that changes a variable was put between its assignment and a loop up to it, which then had 2³² − 1 iterations.
+#[test]
+fn nothing_comes_between_the_assignment_of_a_bound_and_its_loop() {
+    let dna = dna(1002, 4772);
+    let case = generate(Preset::Deep, &dna).case(&dna);
+    let result = run(&case.program, &case.input_slices(), &options(&case));
+    assert!(!matches!(result, Err(RunError::OutOfFuel { .. })), "{result:?}\n{}", case.program);
 }
 
 /// By preset: how many programs there were, and how many of them do what the preset is about.

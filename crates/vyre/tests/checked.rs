@@ -31,7 +31,7 @@ struct Tally {
 
 fn one_program(numbered: &Numbered, tally: &mut Tally) {
     let case = numbered.case();
-    let seed = format!("program {} of {}, seed {SEED}", numbered.number, numbered.preset.name());
+    let seed = format!("program {} of {}, seed {}", numbered.number, numbered.preset.name(), numbered.seed);
     let values = case.config.specialization.iter();
     let program = vyre::specialize(&case.program, values).expect("its values fit");
     let inputs = case.input_slices();

@@ -23,7 +23,7 @@ struct Tally {
 fn one_program(numbered: &Numbered, tally: &mut Tally) {
     let case = numbered.case();
     let program = &case.program;
-    let seed = format!("program {} of {}, seed {SEED}", numbered.number, numbered.preset.name());
+    let seed = format!("program {} of {}, seed {}", numbered.number, numbered.preset.name(), numbered.seed);
     if let Err(report) = program.validated() {
         panic!("{seed}: the generator made an invalid program\n{report}\n{program}");
     }

@@ -28,6 +28,8 @@ fn number_in(variable: &str) -> Option<u64> {
 pub struct Numbered {
     /// What it is about.
     pub preset: Preset,
+    /// The seed that its bytes come from.
+    pub seed: u64,
     /// Its number in a run of this preset, or of the mix.
     pub number: u64,
     /// The bytes that it was made of.
@@ -100,7 +102,7 @@ impl Figure {
         let (preset, number) = self.place(n);
         let dna = dna(self.seed, number);
         let generated = generate(preset, &dna);
-        Numbered { preset, number, dna, generated }
+        Numbered { preset, seed: self.seed, number, dna, generated }
     }
 
     /// Calls `each` with every program, on two threads, and gives what each of them has counted.

@@ -53,7 +53,15 @@ impl Generator<'_> {
             (true, false) => Node::if_then(self.split(), vec![assign]),
         };
         self.steps += 2 * self.iterations;
-        body.insert(self.dna.below(body.len() as u32 + 1) as usize, node);
+        let mut place = self.dna.below(body.len() as u32 + 1) as usize;
+        // Not between the assignment of a bound and its loop, which would then have any number of iterations.
+        while place > 0
+            && place < body.len()
+            && matches!(&body[place - 1], Node::Assign { name: assigned, .. } if assigned == name)
+        {
+            place += 1;
+        }
+        body.insert(place, node);
     }
 
     /// Another number than the variable has.
