@@ -21,7 +21,7 @@ impl Pipeline {
     /// What holds for a call. A profile that it names must be one of the device; what runs is compiled for that of the pipeline.
     fn over<'a>(&'a self, call: &'a DispatchConfig) -> Result<Cow<'a, DispatchConfig>, BackendError> {
         self.shared.knows(call.profile.as_deref())?;
-        call.over(&self.config)
+        Ok(call.over(&self.config)?)
     }
 }
 
