@@ -1,6 +1,6 @@
 //! `vyre emit`: a program in another form, as it is or after passes.
 
-use crate::{Failure, load, print, print_bytes};
+use crate::{Failure, load, print, print_bytes, write_file};
 use clap::ValueEnum;
 use serde_json::json;
 use std::io::IsTerminal;
@@ -111,7 +111,7 @@ pub fn emit(args: &Args) -> Result<(), Failure> {
     };
     match &args.out {
         Some(path) => {
-            std::fs::write(path, &bytes).map_err(|error| Failure::Usage(format!("cannot write {path}: {error}")))?;
+            write_file(path, &bytes, &[&args.file])?;
             if args.json {
                 print(&format!("{}\n", json!({ "file": path, "bytes": bytes.len() })));
             }

@@ -1,7 +1,7 @@
 //! `vyre fmt`: the one way to lay out a kernel.
 
 use crate::launch::quoted;
-use crate::{Failure, for_each_file, print, read};
+use crate::{Failure, for_each_file, print, read, write_file};
 use serde_json::json;
 
 /// Format kernels in place.
@@ -42,25 +42,8 @@ fn fmt_one(path: &str, args: &Args) -> Result<(), Failure> {
     match (path, args.check) {
         ("-", false) if !args.json => print(&formatted),
         (_, true) if !same && !args.json => print(&format!("{path}: not formatted\n")),
-        (path, false) if !same && path != "-" => replace(path, &formatted)?,
+        (path, false) if !same && path != "-" => write_file(path, formatted.as_bytes(), &[])?,
         _ => {}
     }
     if same || !args.check { Ok(()) } else { Err(Failure::Said) }
-}
-
-/// Writes beside the file and renames, so that no failure leaves half a kernel. A link stays one: what it points to is replaced.
-fn replace(path: &str, text: &str) -> Result<(), Failure> {
-    let failed = |error: std::io::Error| Failure::Usage(format!("cannot write {path}: {error}"));
-    let file = std::fs::canonicalize(path).map_err(failed)?;
-    let permissions = std::fs::metadata(&file).map_err(failed)?.permissions();
-    if permissions.readonly() {
-        return Err(Failure::Usage(format!("cannot write {path}: it is read-only")));
-    }
-    let mut beside = file.clone().into_os_string();
-    beside.push(format!(".{}.tmp", std::process::id()));
-    std::fs::write(&beside, text)
-        .and_then(|()| std::fs::set_permissions(&beside, permissions))
-        .and_then(|()| std::fs::rename(&beside, &file))
-        .inspect_err(|_| drop(std::fs::remove_file(&beside)))
-        .map_err(failed)
 }

@@ -118,6 +118,11 @@ impl LaunchArgs {
         whole
     }
 
+    /// The files that inputs come from.
+    pub fn files(&self) -> impl Iterator<Item = &str> {
+        self.inputs.iter().filter_map(|(_, value)| value.strip_prefix('@'))
+    }
+
     /// The steps that were asked for.
     pub fn fuel(&self) -> Option<u64> {
         self.fuel

@@ -13,6 +13,7 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
+use vyre::files::{self, FileError};
 use vyre::ir::Program;
 use vyre::launch::plan;
 use vyre::reference::{Options, RunError};
@@ -174,35 +175,37 @@ fn default_out(file: &str) -> PathBuf {
     }
 }
 
+/// How every file that this command writes begins.
+const TITLE: &str = "// Reduced from ";
+
 /// The file with the best program so far.
 struct Output {
     path: PathBuf,
-    next: PathBuf,
     title: String,
     /// Whether inputs and launch mean something.
     given: bool,
-    problem: Option<std::io::Error>,
+    problem: Option<FileError>,
 }
 
 impl Output {
     /// Fails if nothing can be written there.
     fn new(path: PathBuf, args: &Args, given: bool) -> Result<Output, Failure> {
-        let name = path.file_name().ok_or_else(|| Failure::Usage(format!("{} is no file", path.display())))?;
-        let next = path.with_file_name(format!(".{}.{}", name.to_string_lossy(), std::process::id()));
-        File::create(&next).map_err(|error| Failure::Usage(format!("cannot write {}: {error}", path.display())))?;
-        let _ = fs::remove_file(&next);
+        // What somebody else has written there is theirs; what an earlier reduction has written says so in its first line.
+        if let Ok(old) = fs::read(&path)
+            && !old.starts_with(TITLE.as_bytes())
+        {
+            let message = format!("{} exists and was not written by `vyre reduce`; name another file with --out", path.display());
+            return Err(Failure::Usage(message));
+        }
+        // A place where nothing can be written is told before the work and not after it.
+        files::can_replace(&path).map_err(|error| Failure::Usage(error.to_string()))?;
         let predicate: Vec<&str> = args.predicate.split_whitespace().collect();
-        let title = format!("Reduced from {} under the predicate {}", args.file, predicate.join(" "));
-        Ok(Output { path, next, title, given, problem: None })
+        let title = format!("{}{} under the predicate {}", TITLE.trim_start_matches("// "), args.file, predicate.join(" "));
+        Ok(Output { path, title, given, problem: None })
     }
 
     fn put(&mut self, case: &Case) {
-        let text = self.text(case);
-        if let Err(error) = fs::write(&self.next, text).and_then(|()| fs::rename(&self.next, &self.path)) {
-            self.problem = Some(error);
-        } else {
-            self.problem = None;
-        }
+        self.problem = files::replace(&self.path, self.text(case).as_bytes()).err();
     }
 
     fn text(&self, case: &Case) -> String {
@@ -213,7 +216,7 @@ impl Output {
 
     fn finish(&self) -> Result<(), Failure> {
         match &self.problem {
-            Some(error) => Err(Failure::Usage(format!("cannot write {}: {error}", self.path.display()))),
+            Some(error) => Err(Failure::Usage(error.to_string())),
             None => Ok(()),
         }
     }

@@ -1,11 +1,13 @@
 //! `vyre run`: one dispatch on a backend, with inputs from the command line and files.
 
 use crate::launch::{LaunchArgs, Launched, assignment, given_twice};
-use crate::{Failure, in_file, json, print, read, warn};
+use crate::{Failure, in_file, json, not_over_input, print, read, warn, write_file};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::path::Path;
 use std::sync::Arc;
+use vyre::files::is_same;
 use vyre::backend::registry::acquire;
 use vyre::ir::{DataType, Program};
 use vyre::kernel::Kernel;
@@ -121,14 +123,19 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         },
         false => on_backend(args, name, &launched, &ordered)?,
     };
+    let written: Vec<(&Path, &[u8])> = program
+        .interface()
+        .outputs
+        .iter()
+        .zip(&outputs)
+        .filter_map(|(i, bytes)| Some((Path::new(files.get(kernel.buffers[*i].name.as_str())?), bytes.as_slice())))
+        .collect();
+    vyre::files::replace_all(&written).map_err(|error| Failure::Usage(error.to_string()))?;
     let mut shown = String::new();
     let mut listed = Vec::new();
     for (i, bytes) in program.interface().outputs.iter().zip(&outputs) {
         let buffer = &kernel.buffers[*i];
         let file = files.get(buffer.name.as_str());
-        if let Some(path) = file {
-            std::fs::write(path, bytes).map_err(|error| Failure::Usage(format!("cannot write {path}: {error}")))?;
-        }
         if args.json {
             let values = if file.is_some() { json!(null) } else { json!(json::elements(&buffer.element, bytes)) };
             listed.push(json!({
@@ -203,7 +210,7 @@ fn on_backend(args: &Args, name: &str, launched: &Launched, inputs: &[&[u8]]) ->
     if let Some(path) = &args.save_manifest {
         let build = pipeline::compile_with_telemetry(Arc::from(chosen), program, &config).map_err(failed)?;
         let document = build.manifest.to_json().map_err(failed)?;
-        std::fs::write(path, document).map_err(|error| Failure::Usage(format!("cannot write {path}: {error}")))?;
+        write_file(path, document.as_bytes(), &[])?;
         let timed = build.pipeline.dispatch_borrowed_timed(inputs, &config).map_err(failed)?;
         return Ok(Run { outputs: timed.outputs, time: args.timed.then_some(timed.wall_ns), backend });
     }
@@ -241,9 +248,18 @@ fn show(
     out.push('\n');
 }
 
+/// The files that a run reads.
+fn reads(args: &Args) -> Vec<&str> {
+    args.file.as_deref().into_iter().chain(args.manifest.as_deref()).chain(args.launch.files()).collect()
+}
+
 /// Where each output goes, by name.
 fn output_files<'a>(program: &Program, kernel: &Kernel, args: &'a Args) -> Result<BTreeMap<&'a str, String>, Failure> {
     let mut files = BTreeMap::new();
+    let reads = reads(args);
+    if let Some(path) = &args.save_manifest {
+        not_over_input(Path::new(path), &reads)?;
+    }
     for (name, target) in &args.outputs {
         let Some(path) = target.strip_prefix('@') else {
             return Err(Failure::Usage(format!("--out {name}={target}: write --out {name}=@FILE")));
@@ -253,8 +269,9 @@ fn output_files<'a>(program: &Program, kernel: &Kernel, args: &'a Args) -> Resul
                 "--out {name}=@-: bytes go to a file that has a name; values are shown without --out"
             )));
         }
-        if files.values().any(|other| other == path) {
-            return Err(Failure::Usage(format!("--out {name}={target}: another output goes to that file")));
+        not_over_input(Path::new(path), &reads)?;
+        if files.values().chain(&args.save_manifest).any(|other| is_same(other, path)) {
+            return Err(Failure::Usage(format!("--out {name}={target}: something else goes to that file")));
         }
         let names: Vec<&str> = program.interface().outputs.iter().map(|i| kernel.buffers[*i].name.as_str()).collect();
         if !names.contains(&name.as_str()) {

@@ -53,6 +53,12 @@ pub fn replace_all(files: &[(&Path, &[u8])]) -> Result<(), FileError> {
     Ok(())
 }
 
+/// Whether a file could be written now; nothing changes.
+pub fn can_replace(path: impl AsRef<Path>) -> Result<(), FileError> {
+    let path = path.as_ref();
+    Prepared::new(path, b"").map(drop).map_err(|error| FileError { path: path.to_path_buf(), error })
+}
+
 /// Whether two paths lead to one file, by whatever names; files that do not exist yet are compared by their places.
 #[must_use]
 pub fn is_same(one: impl AsRef<Path>, other: impl AsRef<Path>) -> bool {
@@ -215,6 +221,7 @@ mod tests {
         assert!(replace(&kept, b"new").unwrap_err().to_string().contains("read-only"));
         assert_eq!(fs::read(&kept).unwrap(), b"old");
         assert!(replace(folder.path().join("no/such/folder"), b"x").is_err());
+        assert!(can_replace(&kept).is_err() && can_replace(folder.path().join("new")).is_ok());
         assert_eq!(names(folder.path()), ["inner", "kept"]);
     }
 

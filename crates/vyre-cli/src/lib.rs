@@ -1,0 +1,227 @@
+//! The `vyre` command, as a library: whoever links a backend into a program of their own has every command for it.
+//!
+//! ```no_run
+//! // use my_backend as _;
+//! fn main() -> std::process::ExitCode {
+//!     vyre_cli::main()
+//! }
+//! ```
+//!
+//! One file per subcommand; this one has the flags they share and what the exit status means.
+//!
+//! 0: what was asked for holds. 1: the program or the data are wrong. 2: the command line is wrong, or a path cannot be read or
+//! written. 3: there is no verdict. Of several files the worst counts: 2, then 1, then 3.
+
+mod backend;
+mod check;
+mod devices;
+mod emit;
+mod fmt;
+mod fuzz;
+mod json;
+mod launch;
+mod reduce;
+mod run;
+mod worker;
+
+use clap::{Parser, Subcommand};
+use std::io::{IsTerminal, Read, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use vyre::Report;
+use vyre::files;
+use vyre::diagnostic::Source;
+use vyre::ir::Program;
+
+#[derive(Parser)]
+#[command(
+    name = "vyre",
+    version,
+    about = "Kernels that give the same bytes on every device, floats included",
+    after_help = "\
+Start here:
+  vyre run examples/xor.vyre --in a=1,2,3 --in b=7,7,7    run a kernel and see its outputs
+  vyre check examples/*.vyre                              check kernels without running them
+  vyre fmt kernel.vyre                                    format a kernel in place
+  vyre fuzz --seconds 10                                  look for programs on which the bulk evaluator is wrong
+  vyre reduce big.vyre --predicate '! mycompiler'         the smallest kernel that mycompiler fails on
+
+A kernel is a text file:
+
+  program double {
+    workgroup 64
+    buffer x: read u32 @0
+    buffer out: output u32 @1
+
+    let i = gid.x
+    if i < len(out) {
+      out[i] = x[i] * 2
+    }
+  }
+
+`vyre help run` explains inputs, outputs and launches. The language is in docs/ir.md, its meaning in docs/semantics.md.
+
+Exit status: 0 all is well, 1 the program or its data are wrong, 2 the command line is wrong or a file cannot be read or written,
+3 there is no verdict. Every command takes --json."
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Run(run::Args),
+    Check(check::Args),
+    Fmt(fmt::Args),
+    Emit(emit::Args),
+    Devices(devices::Args),
+    Reduce(reduce::Args),
+    Fuzz(fuzz::Args),
+    #[command(hide = true)]
+    Worker(worker::Args),
+}
+
+/// Why a command did not succeed.
+enum Failure {
+    /// The program or the data are wrong.
+    Wrong(Box<Report>),
+    /// Something does not hold; the command has said what.
+    Said,
+    /// Something is wrong with some of several files; it has been said of each, and this is the worst exit status of them.
+    Files(u8),
+    /// The command line is wrong, or a path cannot be used.
+    Usage(String),
+    /// It cannot be said whether something holds.
+    NoVerdict(String),
+}
+
+impl From<Report> for Failure {
+    fn from(report: Report) -> Self {
+        Failure::Wrong(Box::new(report))
+    }
+}
+
+/// Does what the command line of the process asks for, on the backends that are linked into it.
+#[must_use]
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let (result, as_json) = match &cli.command {
+        Command::Run(args) => (run::run(args), args.json),
+        Command::Check(args) => (check::check(args), args.json),
+        Command::Fmt(args) => (fmt::fmt(args), args.json),
+        Command::Emit(args) => (emit::emit(args), args.json),
+        Command::Devices(args) => (devices::devices(args), args.json),
+        Command::Reduce(args) => (reduce::run(args), args.json),
+        Command::Fuzz(args) => (fuzz::run(args), args.json),
+        Command::Worker(args) => (worker::worker(args), false),
+    };
+    result.map_or_else(|failure| ExitCode::from(tell(failure, as_json, None)), |()| ExitCode::SUCCESS)
+}
+
+/// Says why a command, or its work on one of several files, did not succeed; gives the exit status that goes with it.
+fn tell(failure: Failure, as_json: bool, file: Option<&str>) -> u8 {
+    let (status, object, said) = match failure {
+        Failure::Said => return 1,
+        Failure::Files(status) => return status,
+        Failure::Wrong(report) if !as_json => {
+            complain(&report);
+            return 1;
+        }
+        Failure::Wrong(report) => (1, json::report(&report), String::new()),
+        Failure::Usage(message) => (2, serde_json::json!({ "usage": message }), format!("error: {message}\n")),
+        Failure::NoVerdict(message) => (3, serde_json::json!({ "no_verdict": message }), format!("no verdict: {message}\n")),
+    };
+    if as_json {
+        let mut object = object;
+        if let Some(file) = file {
+            object["file"] = file.into();
+        }
+        print(&format!("{object}\n"));
+    } else {
+        warn(&said);
+    }
+    status
+}
+
+/// Does something with each of several files. What is wrong with one is said and does not keep the others from their turn.
+fn for_each_file(files: &[String], as_json: bool, one: impl Fn(&str) -> Result<(), Failure>) -> Result<(), Failure> {
+    let statuses = files.iter().filter_map(|path| one(path).err().map(|failure| tell(failure, as_json, Some(path))));
+    let worst = statuses.max_by_key(|status| [3, 1, 2].iter().position(|known| known == status));
+    worst.map_or(Ok(()), |status| Err(Failure::Files(status)))
+}
+
+/// Writes to standard output.
+fn print(text: &str) {
+    print_bytes(text.as_bytes());
+}
+
+/// Writes to standard output. A reader that has gone away is no error; an answer that is lost for another reason ends the command.
+fn print_bytes(bytes: &[u8]) {
+    let mut out = std::io::stdout().lock();
+    if let Err(error) = out.write_all(bytes).and_then(|()| out.flush())
+        && error.kind() != std::io::ErrorKind::BrokenPipe
+    {
+        warn(&format!("error: cannot write standard output: {error}\n"));
+        std::process::exit(2);
+    }
+}
+
+/// Writes to standard error.
+fn warn(text: &str) {
+    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+}
+
+/// Draws the mistakes on standard error.
+fn complain(report: &Report) {
+    let color = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    warn(&format!("{}\n", vyre::text::render(report, color).trim_end()));
+}
+
+/// The bytes of a file, or of standard input for `-`, which can be read once.
+fn read(path: &str) -> Result<Vec<u8>, Failure> {
+    static READ: AtomicBool = AtomicBool::new(false);
+    let mut bytes = Vec::new();
+    let result = match path {
+        "-" if READ.swap(true, Ordering::Relaxed) => {
+            return Err(Failure::Usage("standard input can be read once, and `-` stands for it more than once".into()));
+        }
+        "-" => std::io::stdin().lock().read_to_end(&mut bytes).map(|_| ()),
+        path => std::fs::read(path).map(|content| bytes = content),
+    };
+    result.map_err(|error| Failure::Usage(format!("cannot read {path}: {error}")))?;
+    Ok(bytes)
+}
+
+/// Writes a file whole or not at all, and not over one of the files that the command reads.
+fn write_file(path: impl AsRef<Path>, bytes: &[u8], inputs: &[&str]) -> Result<(), Failure> {
+    not_over_input(path.as_ref(), inputs)?;
+    files::replace(path, bytes).map_err(|error| Failure::Usage(error.to_string()))
+}
+
+fn not_over_input(path: &Path, inputs: &[&str]) -> Result<(), Failure> {
+    match inputs.iter().find(|input| **input != "-" && files::is_same(path, input)) {
+        Some(input) => Err(Failure::Usage(format!("{} is read by the command ({input}); write to another file", path.display()))),
+        None => Ok(()),
+    }
+}
+
+/// Mistakes that are in no text, with the name of the file they are in.
+fn in_file(path: &str, mut report: Report) -> Report {
+    report.diagnostics.iter_mut().for_each(|mistake| mistake.message = format!("{path}: {}", mistake.message));
+    report
+}
+
+/// The program in a file, in text or wire form.
+fn load(path: &str) -> Result<Program, Failure> {
+    let bytes = read(path)?;
+    if !vyre::wire::is_wire(&bytes) {
+        return Ok(vyre::text::parse(path, vyre::diagnostic::utf8(path, &bytes)?)?);
+    }
+    let program = vyre::wire::from_wire(&bytes).map_err(|error| in_file(path, error.into()))?;
+    // What is wrong in it is shown in its text, under the name of the file.
+    let source = Source { name: format!("{path} as text"), ..vyre::text::print(&program) };
+    Ok(Program::with_source(program.parts().clone(), Some(Arc::new(source))))
+}
