@@ -32,8 +32,34 @@ fn it_refuses_by_name_what_it_cannot_run() {
 }
 
 #[test]
-fn it_is_judged_on_random_programs_in_processes_of_its_own() {
-    let output = vyre(&["fuzz", "--backend", "example", "--programs", "300", "--seed", "1", "--isolated"]);
+fn it_gives_what_the_reference_gives() {
+    let kernels = [
+        "let i = gid.x\n let x = a[i] - 7\n if a[i] < b[i + 1] { x = x ^ b[i] }\n out[i] = x & 0xfff0_ffff",
+        "if gid.x < len(out) { out[len(out) - 1 - gid.x] = a[gid.x] + gid.x } else { out[gid.x] = 5 }",
+        "out[gid.x + 0xffff_ffff] = a[gid.x + 0xffff_ffff]",
+    ];
+    for (n, body) in kernels.iter().enumerate() {
+        let text = format!(
+            "program p {{\n workgroup 3\n buffer a: read u32 @2\n buffer b: read u32 @0\n buffer out: output u32 @1\n {body}\n}}\n"
+        );
+        let path = std::env::temp_dir().join(format!("vyre-example-{}-{n}.vyre", std::process::id()));
+        std::fs::write(&path, text).expect("it is written");
+        let on = |backend: &str| {
+            let inputs = ["--in", "a=1,9,0xffff_ffff,4,5", "--in", "b=8,7,6,5,4"];
+            let file = path.to_string_lossy();
+            said(&vyre(&[&["run", &file, "--backend", backend, "--grid", "3,2,1"], &inputs[..]].concat()))
+        };
+        let (example, reference) = (on("example"), on("reference"));
+        std::fs::remove_file(&path).expect("it was there");
+        assert!(example.0.starts_with("out: u32[5] = "), "{example:?}");
+        assert_eq!(example, reference, "{body}");
+    }
+}
+
+#[test]
+fn a_judge_that_could_compare_nothing_says_so() {
+    let output = vyre(&["fuzz", "--backend", "example", "--programs", "50", "--seed", "1", "--isolated"]);
     let (out, err) = said(&output);
-    assert_eq!(output.status.code(), Some(0), "{out}{err}");
+    assert_eq!(output.status.code(), Some(3), "{out}{err}");
+    assert!(err.contains("nothing was compared") && out.contains("200 cases skipped"), "{out}{err}");
 }

@@ -1,0 +1,219 @@
+//! One table per command: flags, and what comes of them: exit status, what is said, what JSON has, what is in files afterwards.
+
+use serde_json::{Value, json};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use tempfile::TempDir;
+
+/// What a call of the command gave.
+struct Called {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+fn vyre(folder: &Path, args: &[&str]) -> Called {
+    let output = Command::new(env!("CARGO_BIN_EXE_vyre")).args(args).current_dir(folder).output().expect("vyre starts");
+    let text = |bytes| String::from_utf8(bytes).expect("it is text");
+    Called { code: output.status.code().expect("it ends by itself"), out: text(output.stdout), err: text(output.stderr) }
+}
+
+/// A folder with kernels to run.
+fn folder() -> TempDir {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).expect("it is written");
+    write(
+        "add.vyre",
+        "program add {\n  workgroup 2\n  const k: i32 = 1\n  buffer a: read i32 @0\n  buffer out: output i32 @1\n\n  \
+         out[gid.x] = a[gid.x] + k\n}\n",
+    );
+    write("two.vyre", "program two {\n  workgroup 1\n  buffer a: read u32 @0\n  buffer x: output u32 @1\n  buffer y: output u32 @2\n\n  x[gid.x] = a[gid.x]\n  y[gid.x] = a[gid.x] + 1\n}\n");
+    write("wide.vyre", "program wide {\n  workgroup 1\n  buffer out: output i64[2] @0\n\n  out[0] = -5i64\n  out[1] = 9223372036854775807i64\n}\n");
+    write("count.vyre", "program count {\n  workgroup 4\n  buffer x: read u32 @0\n  buffer n: output u32[1] @1\n\n  if gid.x < len(x) {\n    atomic.add(n, 0, 1)\n  }\n}\n");
+    write("long.vyre", "program long {\n  workgroup 64\n  buffer out: output u32[300] @0\n\n  out[gid.x] = gid.x\n}\n");
+    write("bad.vyre", "program bad {\n  workgroup 1\n  buffer out: output u32[1] @0\n\n  out[0] = 1.5\n}\n");
+    write("ugly.vyre", "program ugly { workgroup 1\nbuffer out: output u32[1] @0\n out[0]=1\n}\n");
+    write("racy.vyre", "program racy {\n  workgroup 2\n  buffer out: output u32[1] @0\n\n  out[0] = gid.x\n}\n");
+    write("a=b.vyre", "program p {\n  workgroup 1\n  buffer out: output u32[1] @0\n\n  out[0] = 7\n}\n");
+    folder
+}
+
+/// A row: the flags, the exit status, and what must be in the output or the errors.
+type Row<'a> = (&'a [&'a str], i32, &'a str);
+
+fn check(folder: &Path, rows: &[Row<'_>]) {
+    for (args, code, says) in rows {
+        let Called { code: found, out, err } = vyre(folder, args);
+        assert_eq!(found, *code, "{args:?}: {out}{err}");
+        assert!(out.contains(says) || err.contains(says), "{args:?} does not say `{says}`:\n{out}{err}");
+        assert!(!err.contains("panicked"), "{args:?}: {err}");
+    }
+}
+
+fn object(folder: &Path, args: &[&str]) -> (i32, Value) {
+    let Called { code, out, err } = vyre(folder, args);
+    (code, serde_json::from_str(&out).unwrap_or_else(|error| panic!("{args:?}: {error}\n{out}{err}")))
+}
+
+#[test]
+fn run() {
+    let folder = folder();
+    let at = folder.path();
+    check(
+        at,
+        &[
+            (&["run", "add.vyre", "--in", "a=1,2"], 0, "out: i32[2] = 2 3"),
+            (&["run", "add.vyre", "--in", "a=i32:1,2", "--const", "k=-4"], 0, "out: i32[2] = -3 -2"),
+            (&["run", "a=b.vyre"], 0, "out: u32[1] = 7"),
+            // The launch.
+            (&["run", "count.vyre", "--in", "x=0..1000"], 1, "E0716"),
+            (&["run", "count.vyre", "--in", "x=0..1000"], 1, "--over x"),
+            (&["run", "count.vyre", "--in", "x=0..1000", "--over", "x"], 0, "n: u32[1] = 1000"),
+            (&["run", "count.vyre", "--in", "x=0..1000", "--over", "n"], 0, "n: u32[1] = 4"),
+            (&["run", "count.vyre", "--in", "x=0..1000", "--over", "8"], 0, "n: u32[1] = 8"),
+            (&["run", "count.vyre", "--in", "x=0..1000", "--grid", "3"], 0, "n: u32[1] = 12"),
+            (&["run", "count.vyre", "--in", "x=0..1000", "--over", "y"], 1, "E0702"),
+            (&["run", "count.vyre", "--in", "x=0..1000", "--over", "0"], 1, "E0707"),
+            (&["run", "count.vyre", "--in", "x=0..9", "--over", "x", "--grid", "1"], 2, "--grid"),
+            // What is not shown is announced.
+            (&["run", "long.vyre"], 0, "… (--full shows all)"),
+            (&["run", "long.vyre", "--full"], 0, " 299\n"),
+            // Where it runs.
+            (&["run", "add.vyre", "--in", "a=1", "--backend", "auto", "--explain"], 0, "bulk: fits"),
+            (&["run", "add.vyre", "--in", "a=1", "--timed"], 0, "on bulk, a grid of 1 x 1 x 1 workgroups of 2 x 1 x 1"),
+            (&["run", "racy.vyre", "--schedule", "reverse"], 0, "out: u32[1] = 0"),
+            (&["run", "racy.vyre", "--fuel", "1"], 1, "E0712"),
+            (&["run", "racy.vyre", "--schedule", "reverse", "--backend", "bulk"], 2, "--schedule"),
+            (&["run", "add.vyre", "--in", "a=1", "--backend", "cuda"], 2, "bulk"),
+            // Files.
+            (&["run", "two.vyre", "--in", "a=1", "--out", "x=@x.bin", "--out", "y=@x.bin"], 2, "x.bin"),
+            (&["run", "two.vyre", "--in", "a=1", "--out", "x=@x.bin", "--out", "y=@./x.bin"], 2, "x.bin"),
+            (&["run", "two.vyre", "--in", "a=1", "--out", "x=@two.vyre"], 2, "read by the command"),
+            (&["run", "two.vyre", "--in", "a=1", "--out", "x=@/dev/null"], 2, "not a regular file"),
+            (&["run", "bad.vyre"], 1, "E0304"),
+            (&["run", "no.vyre"], 2, "no.vyre"),
+        ],
+    );
+    // All outputs are written or none.
+    let Called { code, err, .. } = vyre(at, &["run", "two.vyre", "--in", "a=1", "--out", "x=@x.bin", "--out", "y=@no/y.bin"]);
+    assert!(code == 2 && err.contains("y.bin") && !at.join("x.bin").exists(), "{err}");
+    fs::write(at.join("in.bin"), [5, 0, 0, 0]).unwrap();
+    check(at, &[(&["run", "two.vyre", "--in", "a=@in.bin", "--out", "x=@in.bin"], 2, "read by the command")]);
+    check(at, &[(&["run", "two.vyre", "--in", "a=@in.bin", "--out", "x=@x.bin", "--out", "y=@y.bin"], 0, "x.bin, 4 bytes")]);
+    assert_eq!((fs::read(at.join("x.bin")).unwrap(), fs::read(at.join("y.bin")).unwrap()), (vec![5, 0, 0, 0], vec![6, 0, 0, 0]));
+    // JSON has whole numbers as they are, and says where it ran.
+    let (code, found) = object(at, &["run", "wide.vyre", "--json"]);
+    assert_eq!((code, &found["outputs"][0]["values"]), (0, &json!([-5, 9_223_372_036_854_775_807i64])), "{found}");
+    assert_eq!((&found["backend"], &found["grid"]), (&json!("bulk"), &json!([2, 1, 1])));
+    let (code, found) = object(at, &["run", "count.vyre", "--in", "x=0..9", "--json"]);
+    assert_eq!((code, &found["errors"][0]["code"]), (1, &json!("E0716")), "{found}");
+}
+
+#[test]
+fn manifests() {
+    let folder = folder();
+    let at = folder.path();
+    let save = ["run", "count.vyre", "--in", "x=0..100", "--grid", "3", "--save-manifest", "m.json"];
+    check(at, &[(&save, 0, "n: u32[1] = 12")]);
+    check(
+        at,
+        &[
+            (&["run", "--manifest", "m.json", "--in", "x=0..100"], 0, "n: u32[1] = 12"),
+            (&["run", "--manifest", "m.json", "--in", "x=0..100", "--grid", "5"], 0, "n: u32[1] = 20"),
+            (&["run", "--manifest", "m.json", "--in", "x=0..100", "--over", "x"], 0, "n: u32[1] = 100"),
+            (&["run", "--manifest", "m.json", "--in", "x=0..100", "--out", "n=@m.json"], 2, "read by the command"),
+            (&["run", "count.vyre", "--in", "x=0..3", "--save-manifest", "count.vyre"], 2, "read by the command"),
+        ],
+    );
+}
+
+#[test]
+fn check_of_files() {
+    let folder = folder();
+    let at = folder.path();
+    check(
+        at,
+        &[
+            (&["check", "add.vyre", "a=b.vyre"], 0, "a=b.vyre: ok"),
+            (&["check", "add.vyre", "bad.vyre"], 1, "E0304"),
+            (&["check", "bad.vyre", "no.vyre"], 2, "no.vyre"),
+            (&["check", "no.vyre", "bad.vyre", "add.vyre"], 2, "add.vyre: ok"),
+            (&["check", "--checked", "racy.vyre"], 1, "W0501"),
+            // The command that shows it again has all flags, quoted.
+            (&["check", "--checked", "add.vyre", "--in", "a=1,2", "--const", "k=3", "--grid", "1"], 0, "deterministic under every schedule"),
+        ],
+    );
+    let Called { out, .. } = vyre(at, &["check", "--checked", "racy.vyre", "--grid", "1,1,1", "--max-output-bytes", "99"]);
+    let again = out.lines().find_map(|line| line.strip_prefix("again: vyre ")).unwrap_or_else(|| panic!("{out}"));
+    for flag in ["--checked", "--grid 1,1,1", "--max-output-bytes 99", "--schedule"] {
+        assert!(again.contains(flag), "`{flag}` is lost in: {again}");
+    }
+    let args: Vec<&str> = again.split(' ').collect();
+    assert_eq!(vyre(at, &args).code, 1, "{again}");
+    let (code, _) = object(at, &["check", "bad.vyre", "--json"]);
+    assert_eq!(code, 1);
+}
+
+#[test]
+fn formatting() {
+    let folder = folder();
+    let at = folder.path();
+    check(
+        at,
+        &[
+            (&["fmt", "--check", "add.vyre"], 0, ""),
+            (&["fmt", "--check", "ugly.vyre"], 1, "not formatted"),
+            (&["fmt", "--check", "add.vyre", "ugly.vyre", "no.vyre"], 2, "no.vyre"),
+            (&["fmt", "bad-bytes"], 2, "bad-bytes"),
+        ],
+    );
+    let (code, found) = object(at, &["fmt", "--check", "--json", "ugly.vyre"]);
+    assert_eq!((code, &found["formatted"]), (1, &json!(false)));
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        fs::set_permissions(at.join("ugly.vyre"), fs::Permissions::from_mode(0o640)).unwrap();
+        check(at, &[(&["fmt", "ugly.vyre"], 0, "")]);
+        assert_eq!(fs::metadata(at.join("ugly.vyre")).unwrap().permissions().mode() & 0o777, 0o640);
+    }
+    check(at, &[(&["fmt", "--check", "ugly.vyre"], 0, "")]);
+}
+
+#[test]
+fn emitting() {
+    let folder = folder();
+    let at = folder.path();
+    check(
+        at,
+        &[
+            (&["emit", "add.vyre", "--to", "wire", "--out", "add.vyreb"], 0, ""),
+            (&["run", "add.vyreb", "--in", "a=4"], 0, "out: i32[1] = 5"),
+            (&["emit", "add.vyre", "--to", "text", "--out", "add.vyre"], 2, "read by the command"),
+            (&["emit", "add.vyre", "--to", "text", "--out", "no/such.vyre"], 2, "such.vyre"),
+            (&["emit", "add.vyre", "--to", "text", "--json"], 2, "--out"),
+            (&["emit", "bad.vyre", "--to", "text"], 1, "E0304"),
+        ],
+    );
+}
+
+#[test]
+fn reducing() {
+    let folder = folder();
+    let at = folder.path();
+    fs::write(at.join("mine.txt"), "kept").unwrap();
+    check(
+        at,
+        &[
+            (&["reduce", "add.vyre", "--predicate", "true", "--out", "mine.txt"], 2, "not written by `vyre reduce`"),
+            (&["reduce", "add.vyre", "--predicate", "true", "--out", "add.vyre"], 2, "add.vyre"),
+            (&["reduce", "add.vyre", "--predicate", "false", "--out", "new.vyre"], 1, ""),
+            (&["reduce", "add.vyre", "--predicate", "grep -q program", "--out", "small.vyre"], 0, ""),
+            // What it wrote itself it may write again.
+            (&["reduce", "add.vyre", "--predicate", "grep -q program", "--out", "small.vyre"], 0, ""),
+        ],
+    );
+    assert_eq!(fs::read(at.join("mine.txt")).unwrap(), b"kept");
+    assert!(!at.join("new.vyre").exists(), "a reduction that does not begin leaves nothing");
+    assert!(fs::read_to_string(at.join("small.vyre")).unwrap().starts_with("// Reduced from add.vyre"));
+}
