@@ -13,7 +13,7 @@ use vyre::ir::{DataType, Program};
 use vyre::kernel::Kernel;
 use vyre::launch::plan;
 use vyre::pipeline::{self, PipelineReproManifest};
-use vyre::reference::Schedule;
+use vyre::reference::{Options, RunError, Schedule};
 use vyre::spec::ErrorCode;
 use vyre::{BackendError, Diagnostic, Report, values};
 
@@ -86,6 +86,9 @@ const SHOWN: usize = 256;
 
 /// The definition, which alone takes schedules and fuel.
 const REFERENCE: &str = "reference";
+
+/// Steps in which the reference may look for the statement that trapped: less than a second.
+const TRAP_FUEL: u64 = 1 << 24;
 
 /// The first backend that fits: what `vyre run` takes unless one is named.
 const AUTO: &str = "auto";
@@ -185,7 +188,17 @@ struct Run {
 fn on_backend(args: &Args, name: &str, launched: &Launched, inputs: &[&[u8]]) -> Result<Run, Failure> {
     let program = &launched.program;
     let config = launched.dispatch_config();
-    let failed = |error: BackendError| error.report(Some(program));
+    let failed = |error: BackendError| match &error {
+        BackendError::Trap { tag, invocation } => {
+            let options = Options { fuel: TRAP_FUEL, ..launched.options.clone() };
+            // Only the reference knows the statement. It is asked if it takes little time, and believed if it means the same trap.
+            match vyre::reference::run(program, inputs, &options) {
+                Err(found @ RunError::Trap { tag: of, invocation: by, .. }) if (of, by) == (*tag, *invocation) => found.report(program),
+                Ok(_) | Err(_) => error.report(Some(program)),
+            }
+        }
+        error => error.report(Some(program)),
+    };
     let chosen = match name {
         AUTO => {
             let route = vyre::route::route(program, &config).map_err(failed)?;
@@ -270,8 +283,11 @@ fn output_files<'a>(program: &Program, kernel: &Kernel, args: &'a Args) -> Resul
             )));
         }
         not_over_input(Path::new(path), &reads)?;
-        if files.values().chain(&args.save_manifest).any(|other| is_same(other, path)) {
-            return Err(Failure::Usage(format!("--out {name}={target}: something else goes to that file")));
+        if files.values().any(|other| is_same(other, path)) {
+            return Err(Failure::Usage(format!("--out {name}={target}: another output goes to that file")));
+        }
+        if args.save_manifest.as_ref().is_some_and(|other| is_same(other, path)) {
+            return Err(Failure::Usage(format!("--out {name}={target}: the manifest goes to that file")));
         }
         let names: Vec<&str> = program.interface().outputs.iter().map(|i| kernel.buffers[*i].name.as_str()).collect();
         if !names.contains(&name.as_str()) {

@@ -432,7 +432,7 @@ program race {
     let outcome = vyre(&["check", path]);
     let drawn = format!(
         "\
-warning[W0505]: one invocation may touch an element of `tile` that another writes
+warning[W0505]: one invocation may touch an element of `tile` that another of its workgroup writes
  --> {path}:7:3
   |
 7 |   tile[lid.x] = a[gid.x]

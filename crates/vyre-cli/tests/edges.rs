@@ -144,8 +144,8 @@ fn check_of_files() {
             (&["check", "--checked", "add.vyre", "--in", "a=1,2", "--const", "k=3", "--grid", "1"], 0, "deterministic under every schedule"),
         ],
     );
-    let Called { out, .. } = vyre(at, &["check", "--checked", "racy.vyre", "--grid", "1,1,1", "--max-output-bytes", "99"]);
-    let again = out.lines().find_map(|line| line.strip_prefix("again: vyre ")).unwrap_or_else(|| panic!("{out}"));
+    let Called { out, err, .. } = vyre(at, &["check", "--checked", "racy.vyre", "--grid", "1,1,1", "--max-output-bytes", "99"]);
+    let again = err.lines().find_map(|line| line.strip_prefix("again: vyre ")).unwrap_or_else(|| panic!("{out}{err}"));
     for flag in ["--checked", "--grid 1,1,1", "--max-output-bytes 99", "--schedule"] {
         assert!(again.contains(flag), "`{flag}` is lost in: {again}");
     }
