@@ -21,7 +21,7 @@ fn devices_lists_what_can_run_programs() {
     let lines: Vec<&str> = shown.lines().collect();
     let [head, bulk, reference] = lines[..] else { panic!("a head and two rows in\n{shown}") };
     for (heading, cell) in
-        [("id", "bulk"), ("device", "bulk 0"), ("workgroup", "1024 of 1024"), ("capabilities", "subgroups, f16")]
+        [("id", "bulk"), ("device", "bulk evaluator 0"), ("workgroup", "1024 of 1024"), ("capabilities", "subgroups, f16")]
     {
         let column = head.find(heading).expect("there is such a column");
         assert!(bulk[column..].starts_with(cell), "{cell} below {heading} in\n{shown}");
