@@ -248,8 +248,11 @@ fn sequence(backend: &dyn VyreBackend, case: &Case) -> Result<(), BackendError> 
     let length = |i: usize| input(i).or(output(i)).map_or(0, Vec::len);
     let resources: Vec<Resource> =
         bound.iter().map(|i| backend.allocate_resident(length(*i) + 2 * BEFORE)).collect::<Result<_, _>>()?;
-    let copies: BTreeMap<usize, Resource> =
-        interface.outputs.iter().map(|i| Ok((*i, backend.allocate_resident(length(*i))?))).collect::<Result<_, BackendError>>()?;
+    let copies: BTreeMap<usize, Resource> = interface
+        .outputs
+        .iter()
+        .map(|i| Ok((*i, backend.allocate_resident(length(*i))?)))
+        .collect::<Result<_, BackendError>>()?;
     let bystander = backend.allocate_resident(4)?;
     backend.upload_resident(&bystander, &[1, 2, 3, 4])?;
     let range = |n: usize, i: usize| ResidentRange { resource: &resources[n], offset: BEFORE, length: Some(length(i)) };
@@ -335,11 +338,8 @@ fn every_fault(case: &Case, make: fn(FaultPlan) -> Subject, fired: &mut HashMap<
             *fired.entry(fault).or_insert(0) += subject.device.fired().len();
             let lost = matches!(fault, Fault::DeviceLost | Fault::Hang);
             assert_eq!(backend.device_lost(), lost, "{what}");
-            let again = || {
-                into(case, |outputs| {
-                    backend.dispatch_borrowed_into(&case.program, &case.borrowed(), &case.config, outputs)
-                })
-            };
+            let again =
+                || into(case, |outputs| backend.dispatch_borrowed_into(&case.program, &case.borrowed(), &case.config, outputs));
             if lost {
                 let refused = again();
                 assert!(matches!(refused, Err(BackendError::DeviceLost { .. })), "{what}: {refused:?}");

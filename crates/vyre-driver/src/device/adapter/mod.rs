@@ -158,10 +158,12 @@ impl Shared {
     /// Refuses a profile that the device does not have.
     fn knows(&self, profile: Option<&str>) -> Result<(), BackendError> {
         match profile {
-            Some(profile) if !self.info.profiles.contains(&profile) => Err(self.unsupported(match self.info.profiles.as_slice() {
-                [] => format!("profile `{profile}`, nor any other"),
-                known => format!("profile `{profile}` among its profiles {}", known.join(", ")),
-            })),
+            Some(profile) if !self.info.profiles.contains(&profile) => {
+                Err(self.unsupported(match self.info.profiles.as_slice() {
+                    [] => format!("profile `{profile}`, nor any other"),
+                    known => format!("profile `{profile}` among its profiles {}", known.join(", ")),
+                }))
+            }
             Some(_) | None => Ok(()),
         }
     }
