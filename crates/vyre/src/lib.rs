@@ -34,8 +34,9 @@
 //! ```
 
 pub use vyre_driver::{
-    BackendError, CompiledPipeline, Dispatch, DispatchConfig, OutputBuffers, PendingDispatch, ResidentError, Resource, Results,
-    TimedDispatchResult, VyreBackend, backend, grid_sync, json, observability, pipeline, route, specialization,
+    BackendError, CompiledPipeline, Device, Dispatch, DispatchConfig, OutputBuffers, PendingDispatch, Ran, ResidentError,
+    ResidentRange, ResidentStep, Resource, Results, TimedDispatchResult, VyreBackend, backend, device, grid_sync, json,
+    observability, pipeline, route, specialization,
 };
 // Linked for its registrations.
 use vyre_driver_reference as _;
@@ -46,3 +47,8 @@ pub use vyre_foundation::{
 pub use vyre_reference as reference;
 pub use vyre_scalar as scalar;
 pub use vyre_spec as spec;
+
+/// The programs of the page are run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/backends.md")]
+struct Backends;
