@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use vyre::backend::private::Sealed;
 use vyre::backend::registry::{acquire, wrap_grid_sync_split};
+use vyre::device::{Binding, Call, CodeOptions, Deadline};
 use vyre::ir::Program;
+use vyre::launch::plan;
 use vyre::pipeline::{self, PipelineCache, PipelineKey};
 use vyre::specialization::SpecValue;
 use vyre::{BackendError, DispatchConfig, OutputBuffers, VyreBackend, observability};
@@ -113,4 +115,93 @@ pub fn figures() {
     row("the same behind the registry's wrapper", in_wrapped, "");
     row("the same behind a pass-through pipeline", in_pipeline, "");
     row("the same behind both", in_both, "");
+    adapter(row);
+    copies(row);
+    large();
+}
+
+const XOR: &str = "program xor {
+  workgroup 64
+  buffer a: read u32 @0
+  buffer b: read u32 @1
+  buffer out: output u32 @2
+
+  out[gid.x] = a[gid.x] ^ b[gid.x]
+}
+";
+
+/// What the adapter adds to a device: a small dispatch into the caller's buffers, against the same call of the device itself.
+fn adapter(row: impl Fn(&str, Duration, &str)) {
+    let xor = vyre::text::parse("xor", XOR).expect("it parses");
+    let nothing = DispatchConfig::default();
+    let backend: Arc<dyn VyreBackend> = Arc::from(acquire("bulk").expect("it is built in"));
+    let device = backend.device().expect("bulk is a device");
+    let kernel = xor.validated().expect("it is valid").kernel();
+    let code = device.compile(kernel, &CodeOptions::default()).expect("it compiles");
+    let input = [7u8; 256];
+    let launch = plan(&xor, &[256, 256], &nothing.launch()).expect("it fits");
+    let raw = backend.compile_native(&xor, &nothing).expect("it compiles").expect("it is bulk's own");
+    let pipeline = pipeline::compile(backend.clone(), &xor, &nothing).expect("it compiles");
+    let (mut out, mut one, mut two, mut three) = ([0u8; 256], Vec::new(), Vec::new(), Vec::new());
+    let [own, native, whole, looked_up] = interleaved([
+        &mut many(|| {
+            let mut bindings = [Binding::In(&input), Binding::In(&input), Binding::Out(&mut out)];
+            let mut call = Call { code: &code, launch: &launch, groups: 0..1, zero_outputs: false, bindings: &mut bindings };
+            device.run(black_box(&mut call), Deadline::NONE).expect("it runs");
+        }),
+        &mut many(|| raw.dispatch_borrowed_into(&[&input, &input], black_box(&nothing), &mut one).expect("it runs")),
+        &mut many(|| pipeline.dispatch_borrowed_into(&[&input, &input], black_box(&nothing), &mut two).expect("it runs")),
+        &mut many(|| backend.dispatch_borrowed_into(&xor, &[&input, &input], black_box(&nothing), &mut three).expect("it runs")),
+    ]);
+    row("bulk, 64 elements: the device's own call", own, "");
+    row("bulk, 64 elements: what the adapter adds", native.saturating_sub(own), "<= 300");
+    row("bulk, 64 elements: what a pipeline adds", whole.saturating_sub(own), "<= 300");
+    row("bulk, 64 elements: what a dispatch without one adds", looked_up.saturating_sub(own), "");
+}
+
+/// Small copies to and from the device.
+fn copies(row: impl Fn(&str, Duration, &str)) {
+    let backend = acquire("bulk").expect("it is built in");
+    let handle = backend.allocate_resident(256).expect("there is room");
+    let [up, down] = interleaved([
+        &mut many(|| backend.upload_resident(black_box(&handle), &[7; 256]).expect("it is there")),
+        &mut many(|| drop(black_box(backend.download_resident(black_box(&handle)).expect("it is there")))),
+    ]);
+    row("bulk: upload of 256 bytes", up, "");
+    row("bulk: download of 256 bytes", down, "");
+}
+
+/// 16 M elements into the caller's buffers, against the device's own call and a plain loop, each one pass over the outputs.
+fn large() {
+    const ELEMENTS: usize = 16 << 20;
+    let xor = vyre::text::parse("xor", XOR).expect("it parses");
+    let nothing = DispatchConfig::default();
+    let backend: Arc<dyn VyreBackend> = Arc::from(acquire("bulk").expect("it is built in"));
+    let device = backend.device().expect("bulk is a device");
+    let code = device.compile(xor.validated().expect("it is valid").kernel(), &CodeOptions::default()).expect("it compiles");
+    let (a, b) = (vec![7u8; 4 * ELEMENTS], vec![9u8; 4 * ELEMENTS]);
+    let launch = plan(&xor, &[a.len() as u64, b.len() as u64], &nothing.launch()).expect("it fits");
+    let pipeline = pipeline::compile(backend, &xor, &nothing).expect("it compiles");
+    let (mut plain, mut out, mut outputs) = (vec![0u8; a.len()], vec![0u8; a.len()], vec![vec![0u8; a.len()]]);
+    let [native, own, whole] = interleaved([
+        &mut || {
+            plain.iter_mut().zip(a.iter().zip(&b)).for_each(|(out, (a, b))| *out = a ^ b);
+            black_box(&plain);
+        },
+        &mut || {
+            let mut bindings = [Binding::In(&a), Binding::In(&b), Binding::Out(&mut out)];
+            let groups = 0..u64::from(launch.groups());
+            let mut call = Call { code: &code, launch: &launch, groups, zero_outputs: false, bindings: &mut bindings };
+            device.run(black_box(&mut call), Deadline::NONE).expect("it runs");
+        },
+        &mut || pipeline.dispatch_borrowed_into(&[&a, &b], black_box(&nothing), &mut outputs).expect("it runs"),
+    ]);
+    assert!(outputs[0] == plain && out == plain, "xor is wrong");
+    let ms = |time: Duration| time.as_secs_f64() * 1e3;
+    println!("\n{:<62} {:>10} {:>10}", "xor of 16 M elements into the caller's buffers", "ms", "x device");
+    for (name, time) in
+        [("a loop in Rust", native), ("bulk, the device's own call, no zero fill", own), ("bulk, a pipeline", whole)]
+    {
+        println!("{name:<62} {:>10.1} {:>10.2}", ms(time), time.as_secs_f64() / own.as_secs_f64());
+    }
 }

@@ -37,15 +37,17 @@ pub fn vsa_specialization_key(program: &Program, spec_hash: u64) -> u128 {
     u128::from(identity) << 64 | u128::from(spec_hash)
 }
 
-/// The name of an artifact that was compiled ahead of time: hex of a hash over version, values and backend, each with its length.
+/// The name of an artifact that was compiled ahead of time: hex of a hash over version, values and backend, each with its length. The
+/// words between them are part of the format: artifacts of other builds have the same names.
 #[must_use]
 pub fn versioned_specialization_artifact_key(cache_version: u32, spec_hash: &str, backend_fingerprint: &str) -> String {
     let mut hasher = blake3::Hasher::new();
-    hasher.update(b"vyre specialization artifact");
+    hasher.update(b"vyre-specialization-artifact-key-v1\0version\0");
     hasher.update(&cache_version.to_le_bytes());
-    for part in [spec_hash, backend_fingerprint] {
-        hasher.update(&(part.len() as u64).to_le_bytes());
-        hasher.update(part.as_bytes());
+    for (field, text) in [("\0spec\0", spec_hash), ("\0backend\0", backend_fingerprint)] {
+        hasher.update(field.as_bytes());
+        hasher.update(&(text.len() as u64).to_le_bytes());
+        hasher.update(text.as_bytes());
     }
     hasher.finalize().to_hex().to_string()
 }

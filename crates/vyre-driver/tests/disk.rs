@@ -4,9 +4,11 @@ use std::cell::Cell;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
-use vyre_driver::BackendError;
+use vyre_driver::backend::UNVERSIONED;
 use vyre_driver::pipeline::{DiskCache, Fetched, Miss, PipelineKey};
 use vyre_driver::specialization::SpecMap;
+use vyre_driver::{BackendError, DispatchConfig, VyreBackend};
+use vyre_foundation::ir::Program;
 
 /// A directory of its own, removed at the end.
 struct Directory(PathBuf);
@@ -133,7 +135,7 @@ fn what_is_no_file_is_unreadable_by_name() {
     let directory = Directory::new("no-file");
     let path = directory.file(0);
     fs::create_dir(&path).unwrap();
-    let Err(Miss::Unreadable(why)) = directory.cache(LARGE).load(&key(0)) else { panic!("a directory is no file") };
+    let Err(Miss::Unfit(why)) = directory.cache(LARGE).load(&key(0)) else { panic!("a directory is no file") };
     assert!(why.contains(path.to_str().unwrap()), "{why}");
     let error = directory.cache(LARGE).store(&key(0), b"x").unwrap_err();
     assert!(error.message().contains(path.to_str().unwrap()), "{error}");
@@ -162,14 +164,14 @@ fn what_stands_where_a_file_should_stand_does_no_harm() {
         cache.store(&key(15), &payload(15)).unwrap();
         fs::rename(directory.file(15), &elsewhere).unwrap();
         std::os::unix::fs::symlink(&elsewhere, directory.file(15)).unwrap();
-        assert!(matches!(cache.load(&key(15)), Err(Miss::Unreadable(_))));
+        assert!(matches!(cache.load(&key(15)), Err(Miss::Unfit(_))));
         assert_eq!(cache.load(&key(15)), Err(Miss::Absent));
         assert!(elsewhere.exists());
         cache.store(&key(15), &payload(15)).unwrap();
         assert_eq!(cache.load(&key(15)), Ok(payload(15)));
         fs::remove_file(directory.file(15)).unwrap();
         std::os::unix::fs::symlink("/nowhere/at/all", directory.file(15)).unwrap();
-        assert!(matches!(cache.load(&key(15)), Err(Miss::Unreadable(_))));
+        assert!(matches!(cache.load(&key(15)), Err(Miss::Unfit(_))));
     }
 }
 
@@ -188,10 +190,72 @@ fn a_file_that_says_to_be_huge_is_not_read() {
         std::io::Write::write_all(&mut &file, &head).unwrap();
         file.set_len(payload_starts as u64 + length + 32).unwrap();
         drop(file);
-        let Err(Miss::Unreadable(why)) = cache.load(&key(0)) else { panic!("a file of {length} bytes was read") };
+        let Err(Miss::Unfit(why)) = cache.load(&key(0)) else { panic!("a file of {length} bytes was read") };
         assert!(why.contains("the cache at most 1048576"), "{why}");
         assert_eq!(cache.load(&key(0)), Err(Miss::Absent), "it was removed");
     }
+}
+
+#[test]
+fn a_file_that_cannot_be_opened_or_read_stays() {
+    let directory = Directory::new("unreadable");
+    let cache = directory.cache(LARGE);
+    cache.store(&key(1), &payload(1)).unwrap();
+    // Nobody but the superuser is refused because of permissions; everybody is if a name on the way is no directory.
+    let inside = DiskCache::new(directory.file(1), LARGE);
+    let Err(Miss::Unreadable(why)) = inside.load(&key(1)) else { panic!("a file is no directory") };
+    assert!(why.contains(directory.file(1).to_str().unwrap()), "{why}");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = |mode| fs::set_permissions(directory.file(1), fs::Permissions::from_mode(mode)).unwrap();
+        mode(0);
+        match cache.load(&key(1)) {
+            Err(Miss::Unreadable(_)) => {}
+            // The superuser may.
+            Ok(found) => assert_eq!(found, payload(1)),
+            other => panic!("{other:?}"),
+        }
+        mode(0o600);
+    }
+    assert_eq!(cache.load(&key(1)), Ok(payload(1)), "it is still there");
+}
+
+#[test]
+fn code_of_a_backend_without_a_version_is_never_kept() {
+    let directory = Directory::new("unversioned");
+    let cache = directory.cache(LARGE);
+    let unversioned = |n| PipelineKey { version: UNVERSIONED.into(), ..key(n) };
+    assert_eq!(cache.store(&unversioned(1), &payload(1)), Ok(false));
+    assert_eq!(directory.names(), [""; 0]);
+    for _ in 0..2 {
+        let fetched = cache.fetch(&unversioned(1), || Ok(payload(1)));
+        assert_eq!(fetched, Ok(Fetched { payload: payload(1), miss: Some(Miss::Absent), not_stored: None }));
+    }
+    // Nor is a file found that somebody else has put there.
+    let versioned = PipelineKey { version: "1".into(), ..key(1) };
+    cache.store(&versioned, &payload(1)).unwrap();
+    fs::rename(directory.0.join(versioned.to_hex()), directory.0.join(unversioned(1).to_hex())).unwrap();
+    assert_eq!(cache.load(&unversioned(1)), Err(Miss::Absent));
+    // What a hand-written backend says if it says nothing.
+    assert_eq!(PipelineKey::new(&Plain, &program(), &DispatchConfig::default()).version, UNVERSIONED);
+}
+
+/// A backend with nothing but what it must have.
+struct Plain;
+
+impl VyreBackend for Plain {
+    fn id(&self) -> &'static str {
+        "plain"
+    }
+
+    fn dispatch(&self, _: &Program, _: &[Vec<u8>], _: &DispatchConfig) -> Result<Vec<Vec<u8>>, BackendError> {
+        Ok(Vec::new())
+    }
+}
+
+fn program() -> Program {
+    vyre_foundation::text::parse("p", "program p {\n workgroup 1\n}").unwrap()
 }
 
 /// SplitMix64.

@@ -8,7 +8,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use support::segments::program;
 use vyre_driver::backend::private::Sealed;
 use vyre_driver::backend::registry::{
-    BackendRegistration, Devices, acquire, acquire_preferred, acquire_preferred_where, registered_backends,
+    BackendRegistration, DeviceListing, Devices, acquire, acquire_preferred, acquire_preferred_where, registered_backends,
+    registered_devices,
 };
 use vyre_driver::route::{misfits, route};
 use vyre_driver::specialization::SpecValue;
@@ -149,7 +150,9 @@ fn backends_are_found_in_their_order_and_opened_only_when_asked_for() {
     let _alone = alone();
     let before = OPENED.load(Ordering::Relaxed);
     let ids: Vec<&str> = registered_backends().iter().map(|registration| registration.id).collect();
-    assert_eq!(ids, ["broken", "small", "also last", "last"]);
+    assert_eq!(ids, ["broken", "small", "also last", "last", "pair"]);
+    let devices: Vec<String> = registered_devices().into_iter().map(|(_, device)| device.id).collect();
+    assert_eq!(devices, ["broken", "small", "also last", "last", "pair:fast", "pair:0"]);
     assert_eq!(OPENED.load(Ordering::Relaxed), before, "listing opens nothing");
     assert_eq!(acquire("last").unwrap().id(), "last");
     assert_eq!(OPENED.load(Ordering::Relaxed), before, "only what is asked for is opened");
@@ -161,12 +164,65 @@ fn backends_are_found_in_their_order_and_opened_only_when_asked_for() {
     );
     let none = acquire_preferred_where(|_| Err("not wanted".into())).map(drop);
     let Err(BackendError::NoBackend { passed_over }) = none else { panic!("{none:?}") };
-    assert_eq!(passed_over.iter().map(|(id, _)| id.as_str()).collect::<Vec<_>>(), ids);
+    assert_eq!(passed_over.iter().map(|(id, _)| id.clone()).collect::<Vec<_>>(), devices);
     assert!(passed_over[0].1.contains("no driver") && passed_over[1].1 == "not wanted", "{passed_over:?}");
     for unknown in ["", "Last", "last ", "cuda"] {
-        let known = ids.iter().map(ToString::to_string).collect();
+        let known = devices.clone();
         assert_eq!(acquire(unknown).map(drop), Err(BackendError::UnknownBackend { id: unknown.into(), known }));
     }
+}
+
+/// The devices of `pair` that were opened.
+static OPENED_OF_PAIR: Mutex<Vec<String>> = Mutex::new(Vec::new());
+static LISTED: AtomicU64 = AtomicU64::new(0);
+
+inventory::submit! {
+    BackendRegistration {
+        id: "pair",
+        precedence: 40,
+        about: "two devices",
+        devices: Devices::Found {
+            list: || {
+                LISTED.fetch_add(1, Ordering::Relaxed);
+                ["pair:fast", "pair:0"].map(|id| DeviceListing { id: id.into(), name: format!("the {id}") }).into()
+            },
+            open: |id| {
+                OPENED_OF_PAIR.lock().unwrap().push(id.into());
+                match id {
+                    "pair:fast" => Ok(Box::new(Limited::new("pair:fast"))),
+                    "pair:0" => Ok(Box::new(Limited::new("pair:0"))),
+                    _ => Err(BackendError::new(format!("pair has no {id}"))),
+                }
+            },
+        },
+    }
+}
+
+#[test]
+fn devices_of_one_backend_are_listed_without_opening_them_and_its_name_means_the_first() {
+    let _alone = alone();
+    let opened = || std::mem::take(&mut *OPENED_OF_PAIR.lock().unwrap());
+    opened();
+    let pair = registered_backends().into_iter().find(|registration| registration.id == "pair").unwrap();
+    let names: Vec<(String, String)> = pair.list().into_iter().map(|device| (device.id, device.name)).collect();
+    let expected = ["pair:fast", "pair:0"].map(|id| (id.to_string(), format!("the {id}")));
+    assert_eq!(names, expected);
+    let all: Vec<(&str, String)> = registered_devices().into_iter().map(|(of, device)| (of.id, device.id)).collect();
+    assert_eq!(all.last(), Some(&("pair", "pair:0".to_string())));
+    assert_eq!(all.len(), 6);
+    assert_eq!(opened(), [""; 0], "listing opens nothing");
+    assert_eq!(acquire("pair").unwrap().id(), "pair:fast");
+    assert_eq!(acquire("pair:0").unwrap().id(), "pair:0");
+    assert_eq!(opened(), ["pair:fast", "pair:0"], "one at a time, and only what was asked for");
+    let listed = LISTED.load(Ordering::Relaxed);
+    assert_eq!(acquire("last").unwrap().id(), "last");
+    assert_eq!(LISTED.load(Ordering::Relaxed), listed, "others are not asked what they find");
+    for unknown in ["pair:", "pair:1", "pairs", "pair:fast:0", ":0"] {
+        let Err(BackendError::UnknownBackend { id, known }) = acquire(unknown).map(drop) else { panic!("{unknown}") };
+        assert_eq!((id.as_str(), known.len()), (unknown, 6));
+        assert!(known.contains(&"pair:0".to_string()) && !known.contains(&"pair".to_string()), "{known:?}");
+    }
+    assert_eq!(opened(), [""; 0]);
 }
 
 #[test]

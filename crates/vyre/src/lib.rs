@@ -47,3 +47,8 @@ pub use vyre_foundation::{
 pub use vyre_reference as reference;
 pub use vyre_scalar as scalar;
 pub use vyre_spec as spec;
+
+/// The programs of the page are run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/backends.md")]
+struct Backends;

@@ -195,8 +195,9 @@ impl Queue {
     /// The job that runs has ended.
     fn end(&self, job: Job, result: Result<Done, DeviceError>) {
         let Job { ticket, steps, next: _, done: _ } = job;
-        // Memory that only the steps had is free before anybody hears that they have ended.
+        // Memory that only the steps had is free before anybody hears that they have ended, and that is before anything else begins.
         drop(steps);
+        ticket.end(result);
         let mut state = self.state();
         state.running = None;
         state.ended += 1;
@@ -205,7 +206,6 @@ impl Queue {
         if somebody_waits {
             self.changed.notify_all();
         }
-        ticket.end(result);
     }
 
     /// Waits until everything has ended that was submitted before.
@@ -247,8 +247,9 @@ impl Queue {
         self.left.store(true, Relaxed);
         self.changed.notify_all();
         for ticket in running.into_iter().chain(waiting.iter().map(|job| job.ticket.clone())) {
-            ticket.cancelled.store(true, Relaxed);
+            // In this order: what runs must not end as cancelled before.
             ticket.end(Err(lost()));
+            ticket.cancelled.store(true, Relaxed);
         }
     }
 }
@@ -382,5 +383,118 @@ impl Submission for HostSubmission {
 impl Drop for HostSubmission {
     fn drop(&mut self) {
         self.cancel();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+
+    /// Runs the same under many schedules.
+    fn model(run: impl Fn() + Send + Sync + Clone + 'static) {
+        shuttle::check_random(run.clone(), 2_000);
+        shuttle::check_pct(run, 2_000, 3);
+    }
+
+    /// What ran, in order, as numbers that stand in the deadlines' place: jobs have no other name.
+    #[derive(Clone, Default)]
+    struct Log(Arc<std::sync::Mutex<Vec<usize>>>);
+
+    /// A queue of jobs that log themselves. Those that may not wait do so only where `is_free`.
+    fn push(queue: &Arc<Queue>, log: &Log, name: usize, is_free: bool) -> Result<Box<dyn Submission>, DeviceError> {
+        let job = Job::new(Vec::new(), Deadline::NONE);
+        let submission = job.submission();
+        let log = log.clone();
+        // Every job brings its own way to run: the thread keeps that of the first, so that what runs says so in `done`.
+        let mut job = job;
+        job.done.reads.push(vec![name as u8]);
+        queue.push(job, move |job, may_wait| {
+            thread::yield_now();
+            if !may_wait && !is_free {
+                return None;
+            }
+            if let Err(error) = job.ticket.still_wanted() {
+                return Some(Err(error));
+            }
+            log.0.lock().unwrap().push(usize::from(job.done.reads[0][0]));
+            Some(Ok(std::mem::take(&mut job.done)))
+        })?;
+        Ok(submission)
+    }
+
+    #[test]
+    fn one_threads_submissions_run_in_order_whoever_runs_them_and_drain_sees_all() {
+        model(|| {
+            let (queue, log) = (Arc::<Queue>::default(), Log::default());
+            let threads: Vec<_> = (0..2)
+                .map(|thread| {
+                    let (queue, log) = (queue.clone(), log.clone());
+                    thread::spawn(move || {
+                        let begun: Vec<_> = (0..3).map(|n| push(&queue, &log, 10 * thread + n, n % 2 == 0).unwrap()).collect();
+                        queue.drain(Deadline::NONE).unwrap();
+                        let ran = log.0.lock().unwrap().clone();
+                        let mine: Vec<usize> = ran.into_iter().filter(|name| name / 10 == thread).collect();
+                        assert_eq!(mine, [10 * thread, 10 * thread + 1, 10 * thread + 2]);
+                        for (n, mut one) in begun.into_iter().enumerate() {
+                            assert_eq!(one.wait(Deadline::NONE).unwrap().reads, [[(10 * thread + n) as u8]]);
+                        }
+                    })
+                })
+                .collect();
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
+            queue.close();
+        });
+    }
+
+    #[test]
+    fn whoever_waits_hears_of_the_end_whatever_cancels_or_loses_it() {
+        model(|| {
+            let (queue, log) = (Arc::<Queue>::default(), Log::default());
+            let mut first = push(&queue, &log, 0, false).unwrap();
+            let mut second = push(&queue, &log, 1, false).unwrap();
+            let third = push(&queue, &log, 2, false).unwrap();
+            let losing = thread::spawn({
+                let queue = queue.clone();
+                move || queue.lose()
+            });
+            let dropping = thread::spawn(move || drop(third));
+            let waiting = thread::spawn(move || first.wait(Deadline::NONE));
+            second.cancel();
+            let is_end = |result: &Result<Done, WaitError>| {
+                matches!(result, Ok(_) | Err(WaitError::Failed(DeviceError::Lost { .. } | DeviceError::Cancelled)))
+            };
+            let result = second.wait(Deadline::NONE);
+            assert!(is_end(&result), "{result:?}");
+            let result = waiting.join().unwrap();
+            assert!(is_end(&result) && result != Err(WaitError::Failed(DeviceError::Cancelled)), "{result:?}");
+            losing.join().unwrap();
+            dropping.join().unwrap();
+            assert!(push(&queue, &log, 3, true).is_err(), "what is left behind takes nothing");
+            let ran = log.0.lock().unwrap().clone();
+            assert!(ran.is_sorted(), "{ran:?}");
+        });
+    }
+
+    struct Count(AtomicU64);
+
+    impl std::task::Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, SeqCst);
+        }
+    }
+
+    #[test]
+    fn a_waker_is_called_exactly_once_if_the_poll_said_pending() {
+        model(|| {
+            let (queue, log) = (Arc::<Queue>::default(), Log::default());
+            let mut one = push(&queue, &log, 0, false).unwrap();
+            let count = Arc::new(Count(AtomicU64::new(0)));
+            let pending = one.poll(Some(&Waker::from(count.clone()))).is_pending();
+            queue.drain(Deadline::NONE).unwrap();
+            assert_eq!(count.0.load(SeqCst), u64::from(pending));
+            assert_eq!(one.poll(None).map(|result| result.is_ok()), Poll::Ready(pending));
+            queue.close();
+        });
     }
 }

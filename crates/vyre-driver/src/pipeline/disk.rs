@@ -2,7 +2,9 @@
 //!
 //! A file says which key it is of, in full, and ends with a checksum over everything before it. It is written beside its place and
 //! renamed into it, so that readers in any process see a whole file or none. A file that is not exactly right is a [`Miss`] and is
-//! removed. A process may remove a good file that another has just put in the place of a bad one: the next who asks compiles again.
+//! removed because of what is in it; one that cannot be opened or read may be right, and stays. A process may remove a good file that
+//! another has just put in the place of a bad one: the next who asks compiles again. Code of a backend that does not say which version
+//! it is cannot be told from that of another, and is never here.
 //!
 //! The time of a file's last change is that of its last use. Every store lists the directory to keep the bound, which is small
 //! against the compilation before it; the bound holds when all stores have ended. Files whose names are not ours are left alone.
@@ -12,7 +14,7 @@
 //! ```
 
 use super::PipelineKey;
-use crate::backend::BackendError;
+use crate::backend::{BackendError, UNVERSIONED};
 use std::ffi::OsStr;
 use std::fmt;
 use std::fs::{self, File};
@@ -49,7 +51,9 @@ pub enum Miss {
     Foreign,
     /// The file has another format.
     OtherVersion,
-    /// The file cannot be read; with its path and what the system said.
+    /// What stands there is no file, or one that is larger than the whole cache; with its path.
+    Unfit(String),
+    /// The file cannot be opened or read, and may be right; with its path and what the system said.
     Unreadable(String),
 }
 
@@ -96,12 +100,16 @@ impl DiskCache {
 
     /// The payload that was stored for a key.
     pub fn load(&self, key: &PipelineKey) -> Result<Vec<u8>, Miss> {
+        if key.version == UNVERSIONED {
+            return Err(Miss::Absent);
+        }
         let key = key.to_bytes();
         let path = self.path(&key);
         let result = read(&path, &key, self.limit);
         match &result {
             Ok(_) | Err(Miss::Absent) => {}
-            Err(miss @ (Miss::Truncated | Miss::Corrupt | Miss::Foreign | Miss::OtherVersion | Miss::Unreadable(_))) => {
+            Err(miss @ Miss::Unreadable(_)) => tracing::warn!(%miss, "a cached pipeline cannot be used"),
+            Err(miss @ (Miss::Truncated | Miss::Corrupt | Miss::Foreign | Miss::OtherVersion | Miss::Unfit(_))) => {
                 tracing::warn!(path = %path.display(), %miss, "a cached pipeline cannot be used");
                 // It stays a miss if it cannot be removed, and a store replaces it.
                 if let Err(error) = remove(&path) {
@@ -113,12 +121,15 @@ impl DiskCache {
     }
 
     /// Stores a payload in the place of what was stored for its key, and removes what was used longest ago to keep the bound.
-    /// `false` if the payload alone is above it.
+    /// `false` if the payload alone is above it, or the key does not say which version of its backend it is of.
     ///
     /// # Errors
     ///
     /// Names the path that cannot be written or removed.
     pub fn store(&self, key: &PipelineKey, payload: &[u8]) -> Result<bool, BackendError> {
+        if key.version == UNVERSIONED {
+            return Ok(false);
+        }
         let key = key.to_bytes();
         let mut content = header(&key, payload.len() as u64);
         if content.len() as u64 + payload.len() as u64 + CHECKSUM > self.limit {
@@ -232,7 +243,7 @@ fn read(path: &Path, key: &[u8], limit: u64) -> Result<Vec<u8>, Miss> {
     };
     // Opening a pipe would wait for a writer.
     if !fs::symlink_metadata(path).map_err(unreadable)?.is_file() {
-        return Err(Miss::Unreadable(format!("{}: it is no file", path.display())));
+        return Err(Miss::Unfit(format!("{}: it is no file", path.display())));
     }
     let mut file = File::open(path).map_err(unreadable)?;
     let length = file.metadata().map_err(unreadable)?.len();
@@ -262,7 +273,7 @@ fn read(path: &Path, key: &[u8], limit: u64) -> Result<Vec<u8>, Miss> {
     }
 
     if length > limit {
-        return Err(Miss::Unreadable(format!("{}: it has {length} bytes, and the cache at most {limit}", path.display())));
+        return Err(Miss::Unfit(format!("{}: it has {length} bytes, and the cache at most {limit}", path.display())));
     }
     let mut payload = Vec::new();
     let reserved = usize::try_from(payload_length).is_ok_and(|length| payload.try_reserve_exact(length).is_ok());
@@ -323,6 +334,7 @@ impl fmt::Display for Miss {
             Miss::Corrupt => f.write_str("the file is not as it was written"),
             Miss::Foreign => f.write_str("the file is of another key"),
             Miss::OtherVersion => f.write_str("the file has another format"),
+            Miss::Unfit(why) => write!(f, "the file cannot be of the cache: {why}"),
             Miss::Unreadable(why) => write!(f, "the file cannot be read: {why}"),
         }
     }

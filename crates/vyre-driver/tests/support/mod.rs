@@ -2,4 +2,5 @@
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 pub mod device;
+pub mod flip;
 pub mod segments;

@@ -174,15 +174,17 @@ impl Shared {
     /// more than one axis, a later workgroup can have a smaller invocation.
     pub fn pieces(&self, compiled: &Compiled, launch: &Launch, deadline: Deadline) -> Result<Vec<Range<u64>>, DeviceError> {
         let (total, limit) = (u64::from(launch.groups()), self.info.limits.groups_per_call.max(1));
-        if self.is_whole(compiled, launch, deadline)? {
-            return Ok(vec![0..total]);
-        }
+        let is_whole = self.is_whole(compiled, launch, deadline)?;
         let is_line = |extent: [u32; 3]| extent[1..] == [1, 1];
-        if compiled.kernel().uses.trap && !(is_line(launch.grid) && is_line(launch.workgroup_size)) {
+        if !is_whole && compiled.kernel().uses.trap && !(is_line(launch.grid) && is_line(launch.workgroup_size)) {
             let what = format!("traps in submissions of more than one axis and more workgroups than {limit}, or with a deadline");
             return Err(DeviceError::Unsupported { what });
         }
-        let each = if self.is_sliced(deadline) { limit.min(total.div_ceil(LOOKS)).max(1) } else { limit };
+        let each = match is_whole {
+            true => total.max(1),
+            false if self.is_sliced(deadline) => limit.min(total.div_ceil(LOOKS)).max(1),
+            false => limit,
+        };
         // A dispatch without workgroups has outputs that are zero.
         Ok((0..total.max(1)).step_by(usize::try_from(each).unwrap_or(usize::MAX)).map(|at| at..total.min(at + each)).collect())
     }
