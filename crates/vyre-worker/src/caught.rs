@@ -3,10 +3,11 @@
 //! A panic hook is for the whole process. This one is put in once, takes the message of panics inside [`caught`], and leaves all
 //! others to the hook that was there before.
 
-use crate::subject::{Failure, Outputs, Subject};
+use crate::subject::{Failure, Job, Outputs, Sequence, Subject};
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::Once;
+use vyre_driver::device::Ran;
 use vyre_foundation::case::Case;
 
 thread_local! {
@@ -50,6 +51,13 @@ impl<F: FnMut() -> Box<dyn Subject> + Send> Contained<F> {
         let subject = make();
         Contained { name: subject.name().to_string(), subject, make }
     }
+
+    fn contain<T>(&mut self, run: impl FnOnce(&mut dyn Subject) -> Result<T, Failure>) -> Result<T, Failure> {
+        caught(|| run(&mut *self.subject)).unwrap_or_else(|message| {
+            self.subject = (self.make)();
+            Err(Failure::Panicked(message))
+        })
+    }
 }
 
 impl<F: FnMut() -> Box<dyn Subject> + Send> Subject for Contained<F> {
@@ -58,10 +66,15 @@ impl<F: FnMut() -> Box<dyn Subject> + Send> Subject for Contained<F> {
     }
 
     fn run(&mut self, case: &Case) -> Result<Outputs, Failure> {
-        caught(|| self.subject.run(case)).unwrap_or_else(|message| {
-            self.subject = (self.make)();
-            Err(Failure::Panicked(message))
-        })
+        self.contain(|subject| subject.run(case))
+    }
+
+    fn run_in_place(&mut self, job: Job<'_, '_>) -> Result<Option<Ran>, Failure> {
+        self.contain(|subject| subject.run_in_place(job))
+    }
+
+    fn run_sequence(&mut self, sequence: &Sequence) -> Result<Outputs, Failure> {
+        self.contain(|subject| subject.run_sequence(sequence))
     }
 }
 

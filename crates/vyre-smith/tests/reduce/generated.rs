@@ -14,7 +14,7 @@ fn shows(case: &Case, fault: Fault) -> bool {
     let said = |outcome: Result<Vec<Vec<u8>>, RunError>| match outcome {
         Ok(outputs) => Some(Ok(outputs)),
         Err(RunError::Trap { tag, invocation, .. }) => Some(Err((tag, invocation))),
-        Err(RunError::Rejected(_) | RunError::OutOfFuel { .. }) => None,
+        Err(RunError::Rejected(_) | RunError::OutOfFuel { .. } | RunError::Timeout | RunError::Cancelled) => None,
     };
     let right = said(run(&case.program, &case.input_slices(), &options));
     let wrong = said(faults::run(fault, &case.program, &case.input_slices(), &options));
