@@ -1,6 +1,5 @@
 //! `vyre fuzz`: random programs on a subject, against the reference; what is found is reduced and kept.
 
-use crate::backend::{self, BackendSubject};
 use crate::launch::quoted;
 use crate::{Failure, print, warn};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -8,11 +7,12 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
-use vyre::backend::registry::registered_devices;
 use vyre::values;
 use vyre_smith::fuzz::{Config, Error, Event, Finding, Programs, Summary, fuzz};
 use vyre_smith::generate::Preset;
 use vyre_smith::subjects;
+use vyre_smith::metamorphic::{METAMORPHIC, Metamorphic};
+use vyre_worker::backend::BackendSubject;
 use vyre_worker::{Bundle, Case, Contained, Outputs, Pool, Settings, Subject, Verdict, judge};
 
 /// Look for programs that a subject runs wrong.
@@ -24,7 +24,8 @@ use vyre_worker::{Bundle, Case, Contained, Outputs, Pool, Settings, Subject, Ver
 Subjects: bulk (the bulk evaluator), passes (every pass, and all of them), pass:NAME (one pass), plain (the reference itself, with
 which nothing must be found), fault:NAME and bulk-fault:NAME (the reference or the bulk evaluator with a fault, which must be found:
 shift-mask, nan-compare, lost-atomic, …),
-backend:NAME (one of `vyre devices`; --backend NAME is the same). metamorphic:SUBJECT runs every program twice, the second time written
+backend:NAME (one of `vyre devices`; --backend NAME is the same; backend:NAME/FORM in one form: dispatch, into, timed, async,
+pipeline, batch, resident, sequence, split). metamorphic:SUBJECT runs every program twice, the second time written
 otherwise, and finds what differs without asking the reference.
 
 A finding is kept in two files: a bundle (.json: the program, its inputs, what was expected and what came, and where it is from)
@@ -145,12 +146,11 @@ fn seconds(text: &str) -> Result<Duration, String> {
 
 /// The subject with this name.
 pub fn known_subject(name: &str, test_subjects: bool) -> Result<Box<dyn Subject>, Failure> {
-    if let Some(backend) = BackendSubject::named(name) {
-        return Ok(Box::new(backend));
+    if let Some(inner) = name.strip_prefix(METAMORPHIC) {
+        return Ok(Box::new(Metamorphic::new(known_subject(inner, test_subjects)?)));
     }
-    if let Some(id) = name.strip_prefix(backend::PREFIX) {
-        let known: Vec<String> = registered_devices().into_iter().map(|(_, device)| device.id).collect();
-        return Err(Failure::Usage(format!("there is no backend `{id}`; there are {}", known.join(", "))));
+    if let Some(backend) = BackendSubject::named(name) {
+        return backend.map(|subject| Box::new(subject) as Box<dyn Subject>).map_err(Failure::Usage);
     }
     let on_purpose = if test_subjects { subjects::test_subject(name) } else { None };
     on_purpose.map_or_else(|| subjects::subject(name).map_err(|error| Failure::Usage(error.to_string())), Ok)
@@ -158,7 +158,7 @@ pub fn known_subject(name: &str, test_subjects: bool) -> Result<Box<dyn Subject>
 
 /// The subject that the command line names, as such or as a backend.
 fn asked_subject(args: &Args) -> Option<String> {
-    let backend = args.backend.as_ref().map(|id| format!("{}{id}", backend::PREFIX));
+    let backend = args.backend.as_ref().map(|id| format!("{}{id}", vyre_worker::backend::PREFIX));
     backend.or_else(|| args.subject.clone())
 }
 

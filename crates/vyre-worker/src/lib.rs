@@ -3,9 +3,11 @@
 //! - [`Subject`]: whoever runs programs for a judge; a [`Case`] is what is run.
 //! - [`Pool`]: a subject whose cases run in worker processes, so that a crash or a hang costs one case and no more.
 //! - [`serve_judge`]: the other side, all that a worker process does; [`message`] is what the two say to each other.
+//! - [`backend::BackendSubject`]: a backend as a subject, in every form of dispatch.
 //! - [`judge`]: what it means that a subject and the reference disagree.
 //! - [`Bundle`]: a failure as a file that shows it again.
 
+pub mod backend;
 pub mod bundle;
 mod caught;
 mod memory;

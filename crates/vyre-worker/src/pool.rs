@@ -157,8 +157,8 @@ fn numbered(slot: &mut Slot, starter: &Starter, cases: &[Case], batch: usize, ne
 struct Ran {
     /// By case: its outcome, and what ran. Those that have none are to run again.
     told: Vec<Option<Told>>,
-    /// How the process failed, and at which case.
-    failure: Option<(usize, Failure)>,
+    /// How the process failed, and at which case, where that is known.
+    failure: Option<(Option<usize>, Failure)>,
     /// Whether the process had run nothing before.
     in_fresh: bool,
 }
@@ -168,7 +168,7 @@ type Told = (Result<Outputs, Failure>, Option<vyre_driver::device::Ran>);
 
 impl Ran {
     fn not_run(cases: usize, why: String) -> Ran {
-        Ran { told: (0..cases).map(|_| None).collect(), failure: Some((0, Failure::NotRun(why))), in_fresh: false }
+        Ran { told: (0..cases).map(|_| None).collect(), failure: Some((Some(0), Failure::NotRun(why))), in_fresh: false }
     }
 }
 
@@ -237,24 +237,20 @@ impl Slot {
             let first = self.first_part(&left);
             let part: Vec<&Planned<'_>> = left[..first].iter().map(|(_, planned)| planned).collect();
             let Ran { told, failure, in_fresh } = self.run(starter, &part);
-            let all_alone = first == 1 && in_fresh;
             match failure {
                 None => {}
-                Some((at, failure @ Failure::NotRun(_))) => answers[left[at].0] = Some(Err(failure).into()),
-                // It was alone in a fresh process, and to see it again takes another deadline.
-                Some((at, failure @ Failure::Hung(_))) if all_alone || (in_fresh && at == 0) => {
+                Some((Some(at), failure @ Failure::NotRun(_))) => answers[left[at].0] = Some(Err(failure).into()),
+                // It was the first in a fresh process, and to see it again takes another deadline.
+                Some((Some(at), failure @ Failure::Hung(_))) if in_fresh && at == 0 => {
                     answers[left[at].0] = Some(Err(failure).into());
                 }
-                // Which of the cases it was is not known if there were several.
-                Some((_, Failure::WildWrite { .. })) if first > 1 => {
+                Some((Some(0), failure @ Failure::WildWrite { .. })) => answers[left[0].0] = Some(Err(failure).into()),
+                // It may have been any of them.
+                Some((None, _)) => {
                     let found = self.each_alone(starter, &part);
-                    if !found.iter().any(|answer| matches!(answer.outcome, Err(Failure::WildWrite { .. }))) {
-                        self.stats.unexplained += 1;
-                    }
                     left[..first].iter().zip(found).for_each(|((n, _), answer)| answers[*n] = Some(answer));
                 }
-                Some((at, failure @ Failure::WildWrite { .. })) => answers[left[at].0] = Some(Err(failure).into()),
-                Some((at, _)) => {
+                Some((Some(at), _)) => {
                     // How it failed is told by the run that shows it again.
                     let mut answer = self.investigate(starter, &part[..=at]);
                     answer.after.iter_mut().for_each(|number| *number = left[*number].0);
@@ -283,13 +279,19 @@ impl Slot {
         left.iter().take_while(fits).count().max(1)
     }
 
-    /// Runs each case by itself.
+    /// Runs each case by itself, to find those that fail their process.
     fn each_alone(&mut self, starter: &Starter, cases: &[&Planned<'_>]) -> Vec<Answer> {
+        let mut explained = false;
         let alone = |case: &&Planned<'_>| match self.again(starter, std::slice::from_ref(case)) {
-            Again::Fails(failure) => Err(failure).into(),
+            Again::Fails(failure) => {
+                explained = true;
+                Err(failure).into()
+            }
             Again::Other(outcome) => outcome.into(),
         };
-        cases.iter().map(alone).collect()
+        let answers = cases.iter().map(alone).collect();
+        self.stats.unexplained += u64::from(!explained);
+        answers
     }
 
     /// Runs cases until one fails its process, which is then gone.
@@ -332,16 +334,20 @@ impl Slot {
                 Some(silence)
             }
         };
+        let alone = (cases.len() == 1).then_some(0);
         if let Some(wild) = wild_write(process, cases, &places, poison) {
-            // Nothing that such a process said is believed.
+            // Nothing that such a process said is believed, and next to whose buffers it was does not say whose write it was.
             self.process = None;
-            return Ran { told: (0..cases.len()).map(|_| None).collect(), failure: Some(wild), in_fresh };
+            return Ran { told: (0..cases.len()).map(|_| None).collect(), failure: Some((alone, wild)), in_fresh };
         }
         if let Some(silence) = silence {
             let running = states.iter().position(|state| *state == status::RUNNING);
             let waiting = states.iter().position(|state| *state == status::WAITING);
-            let at = running.or(waiting).unwrap_or(cases.len() - 1);
-            told[at] = None;
+            let at = running.or(waiting).or(alone);
+            match at {
+                Some(at) => told[at] = None,
+                None => told.fill_with(|| None),
+            }
             let how = match silence {
                 Silence::Hung => Failure::Hung(deadline),
                 Silence::Ended => Failure::Crashed(process.last_words()),
@@ -399,7 +405,7 @@ impl Slot {
         match ran.failure {
             Some((_, found @ Failure::NotRun(_))) => Again::Other(Err(found)),
             // A crash the first time and a hang the second are one failure.
-            Some((at, found)) if at + 1 == cases.len() => Again::Fails(found),
+            Some((Some(at), found)) if at + 1 == cases.len() => Again::Fails(found),
             Some((_, found)) => Again::Other(Err(found)),
             None => Again::Other(ran.told.pop().flatten().expect("an outcome for every case").0),
         }
@@ -487,10 +493,10 @@ fn decode(process: &Process, bytes: &[u8], states: &[u64]) -> Result<Vec<message
     Ok(answers)
 }
 
-/// The first thing that was written where nothing was to be written, and next to whose buffers.
-fn wild_write(process: &Process, cases: &[&Planned<'_>], places: &[Places], poison: u64) -> Option<(usize, Failure)> {
+/// The first thing that was written where nothing was to be written.
+fn wild_write(process: &Process, cases: &[&Planned<'_>], places: &[Places], poison: u64) -> Option<Failure> {
     let words = process.memory.words();
-    let found = |(n, (planned, places)): (usize, (&&Planned<'_>, &Places))| {
+    let found = |(planned, places): (&&Planned<'_>, &Places)| {
         let inputs = places.inputs.iter().zip(planned.work.inputs()).map(|(region, bytes)| (region, Some(bytes.as_slice())));
         let all = inputs.chain(places.outputs.iter().map(|region| (region, None)));
         all.enumerate().find_map(|(buffer, (region, input))| {
@@ -499,8 +505,8 @@ fn wild_write(process: &Process, cases: &[&Planned<'_>], places: &[Places], pois
                 None => format!("input {buffer}"),
                 Some(output) => format!("output {output}"),
             };
-            Some((n, Failure::WildWrite { buffer, side, offset }))
+            Some(Failure::WildWrite { buffer, side, offset })
         })
     };
-    cases.iter().zip(places).enumerate().find_map(found)
+    cases.iter().zip(places).find_map(found)
 }
