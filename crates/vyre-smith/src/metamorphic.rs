@@ -12,7 +12,6 @@ use std::fmt;
 use vyre_foundation::ir::{
     Axis, BinaryOp, Body, Builtin, Expr, Item, Literal, Loop, Name, Node, NodeId, Program, Scalar, TernaryOp, UnaryOp, ValueType,
 };
-use vyre_foundation::specialize;
 use vyre_spec::Law;
 use vyre_worker::{Case, Failure, Outputs, Subject};
 

@@ -163,7 +163,10 @@ fn in_form(
                 false => backend.compile_native(program, config)?,
             };
             let Some(pipeline) = pipeline else {
-                return Err(BackendError::UnsupportedFeature { feature: "pipelines of raw programs".into(), backend: backend.id().into() });
+                return Err(BackendError::UnsupportedFeature {
+                    feature: "pipelines of raw programs".into(),
+                    backend: backend.id().into(),
+                });
             };
             if form == Form::Pipeline {
                 let timed = pipeline.dispatch_borrowed_timed(inputs, config)?;

@@ -110,6 +110,10 @@ pub struct Run {
     pub program: u32,
     /// What is said about the dispatch.
     pub config: DispatchConfig,
+    /// Workgroups along x, y and z that follow from config, inputs and outputs.
+    pub grid: [u32; 3],
+    /// Invocations of one of them along x, y and z.
+    pub workgroup: [u32; 3],
     /// For dispatches over buffers that stay: which of them the program is bound to, by binding number. Otherwise there are none.
     pub buffers: Option<Vec<u32>>,
 }

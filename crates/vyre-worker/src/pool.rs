@@ -23,6 +23,7 @@ use std::time::Duration;
 use vyre_foundation::case::Case;
 use vyre_foundation::config::DispatchConfig;
 use vyre_foundation::ir::Program;
+use vyre_foundation::launch::Launch;
 
 /// How a pool works.
 #[derive(Clone, Debug)]
@@ -89,6 +90,12 @@ impl Pool {
         let mut slots: Vec<Slot> = (0..starter.settings.processes.max(1)).map(|_| Slot::default()).collect();
         let name = slots[0].fresh(&starter)?;
         Ok(Pool { name, starter, slots })
+    }
+
+    /// The same under another name.
+    #[must_use]
+    pub fn with_name(self, name: impl Into<String>) -> Pool {
+        Pool { name: name.into(), ..self }
     }
 
     /// The processes that are running.
@@ -187,14 +194,21 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// The lengths of its outputs; what does not fit together is refused before anything runs.
-    fn output_sizes(self) -> Result<Vec<u64>, Failure> {
+    /// The lengths of its outputs and the shapes of its dispatches; what does not fit together is refused before anything runs.
+    fn planned(self) -> Result<Planned<'a>, Failure> {
+        let plan = |case: &Case| case.plan().map_err(|report| Failure::Refused(report.to_string()));
+        let shape = |launch: &Launch| Shape { grid: launch.grid, workgroup: launch.workgroup_size };
         match self {
             Work::Case(case) => {
-                let launch = case.plan().map_err(|report| Failure::Refused(report.to_string()))?;
-                Ok(case.program.interface().outputs.iter().map(|i| launch.bytes[*i]).collect())
+                let launch = plan(case)?;
+                let outputs = case.program.interface().outputs.iter().map(|i| launch.bytes[*i]).collect();
+                Ok(Planned { work: self, outputs, shapes: vec![shape(&launch)] })
             }
-            Work::Sequence(sequence) => Ok(sequence.buffers.iter().map(|bytes| bytes.len() as u64).collect()),
+            Work::Sequence(sequence) => {
+                let outputs = sequence.buffers.iter().map(|bytes| bytes.len() as u64).collect();
+                let step = |step: &SequenceStep| Ok(shape(&plan(&step.case(&sequence.buffers, sequence.fuel)?.0)?));
+                Ok(Planned { work: self, outputs, shapes: sequence.steps.iter().map(step).collect::<Result<_, Failure>>()? })
+            }
         }
     }
 
@@ -204,11 +218,18 @@ impl<'a> Work<'a> {
     }
 }
 
-/// A case that fits together, with the lengths of its outputs.
+/// A case that fits together, with the lengths of its outputs and the shapes of its dispatches.
 #[derive(Clone)]
 struct Planned<'a> {
     work: Work<'a>,
     outputs: Vec<u64>,
+    shapes: Vec<Shape>,
+}
+
+#[derive(Clone, Copy)]
+struct Shape {
+    grid: [u32; 3],
+    workgroup: [u32; 3],
 }
 
 impl Slot {
@@ -228,8 +249,8 @@ impl Slot {
         // What is still to be run, by its number in the batch.
         let mut left: Vec<(usize, Planned<'_>)> = Vec::with_capacity(works.len());
         for (n, work) in works.iter().enumerate() {
-            match work.output_sizes() {
-                Ok(outputs) => left.push((n, Planned { work: *work, outputs })),
+            match work.planned() {
+                Ok(planned) => left.push((n, planned)),
                 Err(failure) => answers[n] = Some(Err(failure).into()),
             }
         }
@@ -446,17 +467,19 @@ fn lay_out(cases: &[&Planned<'_>], process: &mut Process, poison: u64) -> Result
         }
         places.outputs.iter().for_each(|region| memory::poison_all(words, *region, poison));
         // Cases of one program come one after the other, and share it.
-        let mut run = |program, config: &DispatchConfig, buffers: Option<Vec<u32>>| {
+        let mut run = |program, config: &DispatchConfig, shape: &Shape, buffers: Option<Vec<u32>>| {
             if programs.last().is_none_or(|last| *last != program) {
                 programs.push(program);
             }
-            Run { program: programs.len() as u32 - 1, config: config.clone(), buffers }
+            let Shape { grid, workgroup } = *shape;
+            Run { program: programs.len() as u32 - 1, config: config.clone(), grid, workgroup, buffers }
         };
         let (run, fuel) = match planned.work {
-            Work::Case(case) => (vec![run(&case.program, &case.config, None)], case.fuel),
+            Work::Case(case) => (vec![run(&case.program, &case.config, &planned.shapes[0], None)], case.fuel),
             Work::Sequence(sequence) => {
                 let bound = |step: &SequenceStep| Some(step.buffers.iter().map(|n| *n as u32).collect());
-                (sequence.steps.iter().map(|step| run(&step.program, &step.config, bound(step))).collect(), sequence.fuel)
+                let steps = sequence.steps.iter().zip(&planned.shapes);
+                (steps.map(|(step, shape)| run(&step.program, &step.config, shape, bound(step))).collect(), sequence.fuel)
             }
         };
         works.push(message::Work { run, inputs: places.inputs.clone(), outputs: places.outputs.clone(), fuel });

@@ -67,7 +67,8 @@ impl Process {
         };
         let id = child.id();
         let encoding = Encoding::Json;
-        let mut process = Process { child: Some(child), id, to, from, printing, printed: vec![], arrived: vec![], memory, encoding };
+        let mut process =
+            Process { child: Some(child), id, to, from, printing, printed: vec![], arrived: vec![], memory, encoding };
         process.does_not_block().map_err(|error| cannot(error.into()))?;
         let hello = Hello {
             vyre_worker: PROTOCOL,
@@ -80,7 +81,8 @@ impl Process {
             Silence::Ended => format!("the worker ends before it greets: {}", process.last_words()),
             Silence::Nonsense(what) => format!("the worker's greeting is wrong: {what}"),
         })?;
-        let greeting: Greeting = encoding.decode(&greeting).map_err(|error| format!("the worker's greeting is wrong: {error}"))?;
+        let greeting: Greeting =
+            encoding.decode(&greeting).map_err(|error| format!("the worker's greeting is wrong: {error}"))?;
         if greeting.vyre_worker != PROTOCOL {
             return Err(format!("the worker speaks protocol {}, and this is protocol {PROTOCOL}", greeting.vyre_worker));
         }

@@ -137,13 +137,8 @@ fn one(work: &Work, programs: &[Program], rest: &mut Rest<'_>, subject: &mut dyn
     if let [run] = work.run.as_slice()
         && run.buffers.is_none()
     {
-        let job = Job {
-            program: program(run.program)?,
-            config: &run.config,
-            fuel: work.fuel,
-            inputs: &inputs,
-            outputs: &mut outputs,
-        };
+        let job =
+            Job { program: program(run.program)?, config: &run.config, fuel: work.fuel, inputs: &inputs, outputs: &mut outputs };
         return Ok(match subject.run_in_place(job) {
             Ok(ran) => Told::Outputs(ran.into_iter().collect()),
             Err(failure) => Told::Failure(failure),

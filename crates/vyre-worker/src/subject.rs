@@ -1,10 +1,10 @@
 //! What is run, by whom, and what can come of it.
 
+use crate::memory::Side;
+use crate::serve::put;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
-use crate::memory::Side;
-use crate::serve::put;
 use vyre_driver::device::Ran;
 use vyre_foundation::case::Case;
 use vyre_foundation::config::DispatchConfig;

@@ -45,7 +45,8 @@ impl Mapping {
     /// So many bytes of a file from a place in it, which is a multiple of the page size. The file is at least that long.
     pub(crate) fn new(file: BorrowedFd<'_>, from: u64, bytes: usize) -> io::Result<Mapping> {
         // SAFETY: the kernel chooses a range that nothing else uses, and it stays mapped until `drop`.
-        let start = unsafe { mmap(std::ptr::null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, file, from)? };
+        let start =
+            unsafe { mmap(std::ptr::null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, file, from)? };
         Ok(Mapping { start, bytes })
     }
 

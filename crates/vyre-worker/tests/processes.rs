@@ -158,7 +158,10 @@ fn raw() {
 /// Text where a message should be.
 fn out_of_band() {
     use std::io::Write;
-    std::io::stdout().write_all(b"Segmentation fault, or so").and_then(|()| std::io::stdout().flush()).expect("the judge listens");
+    std::io::stdout()
+        .write_all(b"Segmentation fault, or so")
+        .and_then(|()| std::io::stdout().flush())
+        .expect("the judge listens");
 }
 
 fn worker(role: &'static str) -> impl Fn() -> Command + Send + Sync + 'static {
