@@ -81,6 +81,42 @@ impl<F: FnMut() -> Box<dyn Subject> + Send> Subject for Contained<F> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use vyre_foundation::ir::Program;
+
+    /// After a panic nothing of the subject is left, whichever way it was run.
+    #[test]
+    fn a_subject_that_panicked_is_made_anew() {
+        struct Counts(u8);
+
+        impl Subject for Counts {
+            fn name(&self) -> &str {
+                "counts"
+            }
+
+            fn run(&mut self, case: &Case) -> Result<Outputs, Failure> {
+                self.0 += 1;
+                assert!(case.fuel > 0, "no fuel");
+                Ok(vec![vec![self.0]])
+            }
+        }
+
+        let mut made = 0;
+        let mut subject = Contained::new(|| {
+            made += 1;
+            Box::new(Counts(0)) as Box<dyn Subject>
+        });
+        let good = Case::new(Program::default(), vec![]);
+        let bad = Case { fuel: 0, ..good.clone() };
+        let count = |n: u8| Ok(vec![vec![n]]);
+        assert_eq!((subject.run(&good), subject.run(&good)), (count(1), count(2)));
+        assert!(matches!(subject.run(&bad), Err(Failure::Panicked(said)) if said.contains("no fuel")));
+        assert_eq!((subject.run(&good), subject.run(&good)), (count(1), count(2)));
+        let job = Job { program: &bad.program, config: &bad.config, fuel: 0, inputs: &[], outputs: &mut [] };
+        assert!(matches!(subject.run_in_place(job), Err(Failure::Panicked(_))));
+        assert_eq!(subject.run(&good), count(1));
+        drop(subject);
+        assert_eq!(made, 3);
+    }
 
     #[test]
     fn a_panic_is_its_message_and_its_place() {

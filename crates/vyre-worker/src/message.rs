@@ -30,22 +30,29 @@ pub enum Encoding {
 }
 
 impl Encoding {
-    pub(crate) fn encode<T: Serialize>(self, message: &T) -> Result<Vec<u8>, String> {
+    /// A message as bytes.
+    pub fn encode<T: Serialize>(self, message: &T) -> Result<Vec<u8>, String> {
         match self {
             Encoding::Wire => postcard::to_allocvec(message).map_err(|error| error.to_string()),
             Encoding::Json => serde_json::to_vec(message).map_err(|error| error.to_string()),
         }
     }
 
-    pub(crate) fn decode<T: DeserializeOwned>(self, bytes: &[u8]) -> Result<T, String> {
+    /// The message in these bytes; all of them.
+    pub fn decode<T: DeserializeOwned>(self, bytes: &[u8]) -> Result<T, String> {
         match self {
             Encoding::Wire => match postcard::take_from_bytes(bytes) {
                 Ok((message, [])) => Ok(message),
                 Ok((_, rest)) => Err(format!("{} bytes are left over", rest.len())),
                 Err(error) => Err(error.to_string()),
             },
-            Encoding::Json => serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_slice(bytes))
-                .map_err(|error| format!("`{}`: {}", error.path(), error.inner())),
+            Encoding::Json => {
+                let mut input = serde_json::Deserializer::from_slice(bytes);
+                let message = serde_path_to_error::deserialize(&mut input)
+                    .map_err(|error| format!("`{}`: {}", error.path(), error.inner()))?;
+                input.end().map_err(|error| error.to_string())?;
+                Ok(message)
+            }
         }
     }
 }
@@ -236,7 +243,7 @@ mod ran {
 }
 
 /// The bytes of a message with their length before them.
-pub(crate) fn framed(content: &[u8]) -> Result<Vec<u8>, String> {
+pub fn framed(content: &[u8]) -> Result<Vec<u8>, String> {
     let length = u32::try_from(content.len()).map_err(|_| "a message of more than 4 GiB".to_string())?;
     let mut bytes = Vec::with_capacity(4 + content.len());
     bytes.extend_from_slice(&length.to_le_bytes());

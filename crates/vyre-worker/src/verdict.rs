@@ -114,6 +114,7 @@ mod tests {
     fn every_pair_has_its_verdict() {
         let bytes = |byte| Ok(vec![vec![byte]]);
         let trap = |tag| Err(Failure::Trap { tag, invocation: [0; 3] });
+        let trap_in = |invocation| Err(Failure::Trap { tag: 1, invocation });
         let rows = [
             (bytes(1), bytes(1), Verdict::Agrees),
             (bytes(1), bytes(2), Verdict::Wrong(Kind::Bytes)),
@@ -121,6 +122,9 @@ mod tests {
             (trap(1), bytes(1), Verdict::Wrong(Kind::Trap)),
             (trap(1), trap(1), Verdict::Agrees),
             (trap(1), trap(2), Verdict::Wrong(Kind::Trap)),
+            (trap(1), trap_in([0, 0, 0]), Verdict::Agrees),
+            (trap(1), trap_in([1, 0, 0]), Verdict::Wrong(Kind::Trap)),
+            (trap_in([0, 1, 0]), trap_in([0, 0, 1]), Verdict::Wrong(Kind::Trap)),
             (trap(1), Err(Failure::Unsupported("f64".into())), Verdict::Skipped),
             (bytes(1), Err(Failure::NotRun("no process".into())), Verdict::NotRun),
             (bytes(1), Err(Failure::Refused("no".into())), Verdict::Wrong(Kind::Refused)),
