@@ -9,7 +9,7 @@ use vyre::ir::Program;
 use vyre::passes::{PASSES, Pass, optimize};
 use vyre::text::suggest::nearest;
 
-/// Write a kernel in wire or text form, or in the SSA form that passes and compilers read.
+/// Write a kernel in wire, text or JSON form, or in the SSA form that passes and compilers read.
 ///
 /// Every command takes a file in wire form where it takes text. What passes leave is a program like any other: it can be run. Its
 /// specialization constants have taken their defaults.
@@ -44,6 +44,8 @@ enum Form {
     Wire,
     /// Text, for people and for `vyre run`
     Text,
+    /// JSON, for tools: one flat list of nodes; docs/workers.md specifies it
+    Json,
     /// Every value defined once; accesses that need no bounds check are marked
     Ssa,
 }
@@ -107,6 +109,12 @@ pub fn emit(args: &Args) -> Result<(), Failure> {
     let bytes = match args.to {
         Form::Wire => vyre::wire::to_wire(&passed(program, args.passes.as_ref())).map_err(vyre::Report::from)?,
         Form::Text => passed(program, args.passes.as_ref()).to_string().into_bytes(),
+        Form::Json => {
+            let mut bytes =
+                serde_json::to_vec(&passed(program, args.passes.as_ref())).map_err(|error| Failure::Usage(error.to_string()))?;
+            bytes.push(b'\n');
+            bytes
+        }
         Form::Ssa => ssa(&program, args.passes.as_ref())?.into_bytes(),
     };
     match &args.out {

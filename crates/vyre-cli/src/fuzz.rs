@@ -1,6 +1,5 @@
 //! `vyre fuzz`: random programs on a subject, against the reference; what is found is reduced and kept.
 
-use crate::backend::{self, BackendSubject};
 use crate::launch::quoted;
 use crate::{Failure, print, warn};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -8,11 +7,12 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
-use vyre::backend::registry::registered_devices;
 use vyre::values;
 use vyre_smith::fuzz::{Config, Error, Event, Finding, Programs, Summary, fuzz};
 use vyre_smith::generate::Preset;
+use vyre_smith::metamorphic::{METAMORPHIC, Metamorphic};
 use vyre_smith::subjects;
+use vyre_worker::backend::BackendSubject;
 use vyre_worker::{Bundle, Case, Contained, Outputs, Pool, Settings, Subject, Verdict, judge};
 
 /// Look for programs that a subject runs wrong.
@@ -24,7 +24,9 @@ use vyre_worker::{Bundle, Case, Contained, Outputs, Pool, Settings, Subject, Ver
 Subjects: bulk (the bulk evaluator), passes (every pass, and all of them), pass:NAME (one pass), plain (the reference itself, with
 which nothing must be found), fault:NAME and bulk-fault:NAME (the reference or the bulk evaluator with a fault, which must be found:
 shift-mask, nan-compare, lost-atomic, …),
-backend:NAME (one of `vyre devices`; --backend NAME is the same). metamorphic:SUBJECT runs every program twice, the second time written
+backend:NAME (one of `vyre devices`; --backend NAME is the same; backend:NAME/FORM in one form: dispatch, into, timed, async,
+pipeline, batch, resident, sequence, split). exec:'COMMAND' (a worker of your own, in any language:
+docs/workers.md). metamorphic:SUBJECT runs every program twice, the second time written
 otherwise, and finds what differs without asking the reference.
 
 A finding is kept in two files: a bundle (.json: the program, its inputs, what was expected and what came, and where it is from)
@@ -143,14 +145,53 @@ fn seconds(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(number).map_err(|error| error.to_string())
 }
 
-/// The subject with this name.
-pub fn known_subject(name: &str, test_subjects: bool) -> Result<Box<dyn Subject>, Failure> {
-    if let Some(backend) = BackendSubject::named(name) {
-        return Ok(Box::new(backend));
+/// What stands before a command that is a worker.
+const EXEC: &str = "exec:";
+
+/// A worker that is somebody else's program.
+fn foreign(name: &str, command: &str, deadline: Duration) -> Result<Pool, String> {
+    let words = words(command)?;
+    let Some((program, args)) = words.split_first() else { return Err(format!("{EXEC} needs a command behind it")) };
+    let (program, args) = (program.clone(), args.to_vec());
+    let start = move || {
+        let mut command = std::process::Command::new(&program);
+        command.args(&args);
+        command
+    };
+    Ok(Pool::start(start, Settings { deadline, ..Settings::default() })?.with_name(name))
+}
+
+/// The words of a command: split at spaces, but not within quotes.
+fn words(command: &str) -> Result<Vec<String>, String> {
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    for c in command.chars() {
+        match (quote, c) {
+            (Some(open), c) if c == open => quote = None,
+            (None, '\'' | '"') => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            (None, c) if c.is_whitespace() => words.extend(word.take()),
+            (_, c) => word.get_or_insert_default().push(c),
+        }
     }
-    if let Some(id) = name.strip_prefix(backend::PREFIX) {
-        let known: Vec<String> = registered_devices().into_iter().map(|(_, device)| device.id).collect();
-        return Err(Failure::Usage(format!("there is no backend `{id}`; there are {}", known.join(", "))));
+    if let Some(open) = quote {
+        return Err(format!("a {open} in `{command}` is not closed"));
+    }
+    words.extend(word);
+    Ok(words)
+}
+
+/// The subject with this name.
+pub fn known_subject(name: &str, test_subjects: bool, deadline: Duration) -> Result<Box<dyn Subject>, Failure> {
+    if let Some(inner) = name.strip_prefix(METAMORPHIC) {
+        return Ok(Box::new(Metamorphic::new(known_subject(inner, test_subjects, deadline)?)));
+    }
+    if let Some(command) = name.strip_prefix(EXEC) {
+        return foreign(name, command, deadline).map(|pool| Box::new(pool) as Box<dyn Subject>).map_err(Failure::Usage);
+    }
+    if let Some(backend) = BackendSubject::named(name) {
+        return backend.map(|subject| Box::new(subject) as Box<dyn Subject>).map_err(Failure::Usage);
     }
     let on_purpose = if test_subjects { subjects::test_subject(name) } else { None };
     on_purpose.map_or_else(|| subjects::subject(name).map_err(|error| Failure::Usage(error.to_string())), Ok)
@@ -158,7 +199,7 @@ pub fn known_subject(name: &str, test_subjects: bool) -> Result<Box<dyn Subject>
 
 /// The subject that the command line names, as such or as a backend.
 fn asked_subject(args: &Args) -> Option<String> {
-    let backend = args.backend.as_ref().map(|id| format!("{}{id}", backend::PREFIX));
+    let backend = args.backend.as_ref().map(|id| format!("{}{id}", vyre_worker::backend::PREFIX));
     backend.or_else(|| args.subject.clone())
 }
 
@@ -187,7 +228,7 @@ fn isolated(args: &Args, subject: &str) -> Result<Pool, String> {
 fn search(args: &Args) -> Result<(), Failure> {
     let asked = asked_subject(args);
     let subject = asked.as_deref().unwrap_or("bulk");
-    drop(known_subject(subject, args.test_subjects)?);
+    drop(known_subject(subject, args.test_subjects, args.deadline)?);
     let seed = args.seed.unwrap_or_else(|| {
         let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         time.as_nanos() as u64 % 1_000_000_000
@@ -207,11 +248,14 @@ fn search(args: &Args) -> Result<(), Failure> {
     let source = Programs { preset: args.preset.0, seed, inputs: args.inputs };
     let test_subjects = args.test_subjects;
     let make = || -> Result<Box<dyn Subject>, String> {
+        if let Some(command) = subject.strip_prefix(EXEC) {
+            return foreign(subject, command, args.deadline).map(|pool| Box::new(pool) as Box<dyn Subject>);
+        }
         if args.isolated {
             return isolated(args, subject).map(|pool| Box::new(pool) as Box<dyn Subject>);
         }
-        let name = subject.to_string();
-        Ok(Box::new(Contained::new(move || match known_subject(&name, test_subjects) {
+        let (name, deadline) = (subject.to_string(), args.deadline);
+        Ok(Box::new(Contained::new(move || match known_subject(&name, test_subjects, deadline) {
             Ok(subject) => subject,
             Err(_) => unreachable!("the name was known a moment ago"),
         })))
@@ -467,8 +511,12 @@ fn replay(args: &Args, path: &Path) -> Result<(), Failure> {
     if let Some(subject) = asked_subject(args) {
         bundle.subject = subject;
     }
-    drop(known_subject(&bundle.subject, args.test_subjects)?);
-    let mut pool = isolated(args, &bundle.subject).map_err(Failure::NoVerdict)?;
+    drop(known_subject(&bundle.subject, args.test_subjects, args.deadline)?);
+    let pool = match bundle.subject.strip_prefix(EXEC) {
+        Some(command) => foreign(&bundle.subject, command, args.deadline),
+        None => isolated(args, &bundle.subject),
+    };
+    let mut pool = pool.map_err(Failure::NoVerdict)?;
     let expected = vyre_worker::caught(|| subjects::expected(&bundle.case))
         .unwrap_or_else(|message| Err(vyre_worker::Failure::Panicked(message)));
     let sequence: Vec<Case> = bundle.before.iter().chain([&bundle.case]).cloned().collect();

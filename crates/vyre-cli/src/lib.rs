@@ -12,7 +12,6 @@
 //! 0: what was asked for holds. 1: the program or the data are wrong. 2: the command line is wrong, or a path cannot be read or
 //! written. 3: there is no verdict. Of several files the worst counts: 2, then 1, then 3.
 
-mod backend;
 mod check;
 mod devices;
 mod emit;

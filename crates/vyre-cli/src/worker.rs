@@ -3,6 +3,9 @@
 use crate::{Failure, fuzz};
 use vyre_worker::serve_judge;
 
+/// For a worker inside this worker. The judge has its own.
+const DEADLINE: std::time::Duration = std::time::Duration::from_secs(3600);
+
 /// Run cases for the process that started this one.
 #[derive(clap::Args)]
 pub struct Args {
@@ -15,8 +18,8 @@ pub struct Args {
 
 pub fn worker(args: &Args) -> Result<(), Failure> {
     // A name that is not known is told before anything is served.
-    drop(fuzz::known_subject(&args.subject, args.test_subjects)?);
-    let again = || match fuzz::known_subject(&args.subject, args.test_subjects) {
+    drop(fuzz::known_subject(&args.subject, args.test_subjects, DEADLINE)?);
+    let again = || match fuzz::known_subject(&args.subject, args.test_subjects, DEADLINE) {
         Ok(subject) => subject,
         Err(_) => unreachable!("the name was known a moment ago"),
     };

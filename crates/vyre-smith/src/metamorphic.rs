@@ -12,7 +12,6 @@ use std::fmt;
 use vyre_foundation::ir::{
     Axis, BinaryOp, Body, Builtin, Expr, Item, Literal, Loop, Name, Node, NodeId, Program, Scalar, TernaryOp, UnaryOp, ValueType,
 };
-use vyre_foundation::specialize;
 use vyre_spec::Law;
 use vyre_worker::{Case, Failure, Outputs, Subject};
 
@@ -209,15 +208,20 @@ fn mirrored(op: BinaryOp) -> Option<BinaryOp> {
     [(Lt, Gt), (Gt, Lt), (Le, Ge), (Ge, Le)].into_iter().find(|(from, _)| *from == op).map(|(_, to)| to)
 }
 
+/// What stands before the name of a subject to make it one that runs every program twice.
+pub const METAMORPHIC: &str = "metamorphic:";
+
 /// A subject that runs every program twice, the second time written otherwise, and fails if the bytes differ.
-pub(crate) struct Metamorphic {
+pub struct Metamorphic {
     name: String,
     inner: Box<dyn Subject>,
 }
 
 impl Metamorphic {
+    /// Over any subject.
+    #[must_use]
     pub fn new(inner: Box<dyn Subject>) -> Self {
-        Metamorphic { name: format!("metamorphic:{}", inner.name()), inner }
+        Metamorphic { name: format!("{METAMORPHIC}{}", inner.name()), inner }
     }
 
     fn outcome(&mut self, program: &Program, case: &Case) -> Result<Outputs, Failure> {
@@ -234,8 +238,7 @@ impl Subject for Metamorphic {
     }
 
     fn run(&mut self, case: &Case) -> Result<Outputs, Failure> {
-        let values = case.config.specialization.iter();
-        let program = specialize(&case.program, values).map_err(|report| Failure::Refused(report.to_string()))?;
+        let program = case.specialized().map_err(|report| Failure::Refused(report.to_string()))?;
         program.validated().map_err(|report| Failure::Refused(report.to_string()))?;
         let as_it_was = self.outcome(&program, case);
         // Reducing keeps what the rewrites are: they follow from nothing but their number.

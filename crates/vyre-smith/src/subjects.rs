@@ -1,6 +1,6 @@
 //! The subjects that are built in: ways to run programs that must agree with the plain interpreter.
 
-use crate::metamorphic::Metamorphic;
+use crate::metamorphic::{METAMORPHIC, Metamorphic};
 use std::fmt;
 use vyre_foundation::config::SpecMap;
 use vyre_foundation::ir::{BinaryOp, Expr, Item, Program};
@@ -49,7 +49,7 @@ pub fn names() -> Vec<String> {
 ///
 /// `metamorphic:` before a name makes it run every program twice, the second time written otherwise.
 pub fn subject(name: &str) -> Result<Box<dyn Subject>, UnknownSubject> {
-    if let Some(inner) = name.strip_prefix("metamorphic:") {
+    if let Some(inner) = name.strip_prefix(METAMORPHIC) {
         return subject(inner).map(|inner| Box::new(Metamorphic::new(inner)) as Box<dyn Subject>);
     }
     let known: Option<Box<dyn Subject>> = match name.split_once(':') {

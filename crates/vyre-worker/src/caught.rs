@@ -3,10 +3,11 @@
 //! A panic hook is for the whole process. This one is put in once, takes the message of panics inside [`caught`], and leaves all
 //! others to the hook that was there before.
 
-use crate::subject::{Failure, Outputs, Subject};
+use crate::subject::{Failure, Job, Outputs, Sequence, Subject};
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::Once;
+use vyre_driver::device::Ran;
 use vyre_foundation::case::Case;
 
 thread_local! {
@@ -50,6 +51,13 @@ impl<F: FnMut() -> Box<dyn Subject> + Send> Contained<F> {
         let subject = make();
         Contained { name: subject.name().to_string(), subject, make }
     }
+
+    fn contain<T>(&mut self, run: impl FnOnce(&mut dyn Subject) -> Result<T, Failure>) -> Result<T, Failure> {
+        caught(|| run(&mut *self.subject)).unwrap_or_else(|message| {
+            self.subject = (self.make)();
+            Err(Failure::Panicked(message))
+        })
+    }
 }
 
 impl<F: FnMut() -> Box<dyn Subject> + Send> Subject for Contained<F> {
@@ -58,16 +66,57 @@ impl<F: FnMut() -> Box<dyn Subject> + Send> Subject for Contained<F> {
     }
 
     fn run(&mut self, case: &Case) -> Result<Outputs, Failure> {
-        caught(|| self.subject.run(case)).unwrap_or_else(|message| {
-            self.subject = (self.make)();
-            Err(Failure::Panicked(message))
-        })
+        self.contain(|subject| subject.run(case))
+    }
+
+    fn run_in_place(&mut self, job: Job<'_, '_>) -> Result<Option<Ran>, Failure> {
+        self.contain(|subject| subject.run_in_place(job))
+    }
+
+    fn run_sequence(&mut self, sequence: &Sequence) -> Result<Outputs, Failure> {
+        self.contain(|subject| subject.run_sequence(sequence))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use vyre_foundation::ir::Program;
+
+    /// After a panic nothing of the subject is left, whichever way it was run.
+    #[test]
+    fn a_subject_that_panicked_is_made_anew() {
+        struct Counts(u8);
+
+        impl Subject for Counts {
+            fn name(&self) -> &str {
+                "counts"
+            }
+
+            fn run(&mut self, case: &Case) -> Result<Outputs, Failure> {
+                self.0 += 1;
+                assert!(case.fuel > 0, "no fuel");
+                Ok(vec![vec![self.0]])
+            }
+        }
+
+        let mut made = 0;
+        let mut subject = Contained::new(|| {
+            made += 1;
+            Box::new(Counts(0)) as Box<dyn Subject>
+        });
+        let good = Case::new(Program::default(), vec![]);
+        let bad = Case { fuel: 0, ..good.clone() };
+        let count = |n: u8| Ok(vec![vec![n]]);
+        assert_eq!((subject.run(&good), subject.run(&good)), (count(1), count(2)));
+        assert!(matches!(subject.run(&bad), Err(Failure::Panicked(said)) if said.contains("no fuel")));
+        assert_eq!((subject.run(&good), subject.run(&good)), (count(1), count(2)));
+        let job = Job { program: &bad.program, config: &bad.config, fuel: 0, inputs: &[], outputs: &mut [] };
+        assert!(matches!(subject.run_in_place(job), Err(Failure::Panicked(_))));
+        assert_eq!(subject.run(&good), count(1));
+        drop(subject);
+        assert_eq!(made, 3);
+    }
 
     #[test]
     fn a_panic_is_its_message_and_its_place() {

@@ -1,7 +1,8 @@
 //! Workers under supervision: cases run in processes of their own, and whatever those do, every case gets its answer.
 //!
-//! Processes persist and take cases by the batch, which makes isolation cost little. When one dies or falls silent, the answers it
-//! gave are kept, and the case it owes is suspected:
+//! Processes persist and take cases by the batch, which makes isolation cost little: one message each way, and buffers in shared memory.
+//! Before each case a worker sets its status word there. When a process dies or falls silent, outputs that were finished are kept, and
+//! the case that was running is suspected:
 //!
 //! 1. It runs alone in a fresh process. If that fails in the same way, the case is to blame.
 //! 2. If not, everything that the process ran of this batch runs again before it. If that fails, the cases before it are thinned out
@@ -9,15 +10,20 @@
 //! 3. If that does not fail either, the case is not to blame: somebody ended the process, or the machine was busy. The answer of the
 //!    second run counts, and so does the loss ([`Stats::unexplained`]).
 //!
-//! What earlier batches did to a process is not investigated.
+//! What earlier batches did to a process is not investigated. If something was written outside of the outputs of a batch, nothing of it
+//! is believed, and its cases run one by one.
 
-use crate::codec::encode_batch;
+use crate::memory::{self, Layout, Region, status};
+use crate::message::{self, Batch, Run};
 use crate::process::{Process, Silence};
-use crate::subject::{Answer, Failure, Outputs, Subject};
+use crate::subject::{Answer, Failure, Outputs, Sequence, SequenceStep, Subject};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use vyre_foundation::case::Case;
+use vyre_foundation::config::DispatchConfig;
+use vyre_foundation::ir::Program;
+use vyre_foundation::launch::Launch;
 
 /// How a pool works.
 #[derive(Clone, Debug)]
@@ -68,8 +74,13 @@ struct Slot {
     process: Option<Process>,
     /// Whether the process has not been given a case yet.
     is_fresh: bool,
+    /// Batches that were sent, for their poison.
+    batches: u64,
     stats: Stats,
 }
+
+/// Bytes of buffers that go into one message, if there is more than one case in it.
+const PART: u64 = 32 << 20;
 
 impl Pool {
     /// A pool of processes that `command` starts; each must call [`crate::serve_judge`]. The first is started at once, so that a
@@ -79,6 +90,12 @@ impl Pool {
         let mut slots: Vec<Slot> = (0..starter.settings.processes.max(1)).map(|_| Slot::default()).collect();
         let name = slots[0].fresh(&starter)?;
         Ok(Pool { name, starter, slots })
+    }
+
+    /// The same under another name.
+    #[must_use]
+    pub fn with_name(self, name: impl Into<String>) -> Pool {
+        Pool { name: name.into(), ..self }
     }
 
     /// The processes that are running.
@@ -103,8 +120,13 @@ impl Subject for Pool {
     }
 
     fn run(&mut self, case: &Case) -> Result<Outputs, Failure> {
-        let answer = self.slots[0].answers(&self.starter, std::slice::from_ref(case)).pop();
+        let answer = self.slots[0].answers(&self.starter, &[Work::Case(case)]).pop();
         answer.expect("one answer for one case").outcome
+    }
+
+    fn run_sequence(&mut self, sequence: &Sequence) -> Result<Outputs, Failure> {
+        let answer = self.slots[0].answers(&self.starter, &[Work::Sequence(sequence)]).pop();
+        answer.expect("one answer for one sequence").outcome
     }
 
     fn run_batch(&mut self, cases: &[Case]) -> Vec<Answer> {
@@ -131,18 +153,83 @@ fn numbered(slot: &mut Slot, starter: &Starter, cases: &[Case], batch: usize, ne
     loop {
         let first = next.fetch_add(batch, Ordering::Relaxed);
         let Some(rest) = cases.get(first..).filter(|rest| !rest.is_empty()) else { return parts };
-        let mut answers = slot.answers(starter, &rest[..rest.len().min(batch)]);
+        let works: Vec<Work<'_>> = rest[..rest.len().min(batch)].iter().map(Work::Case).collect();
+        let mut answers = slot.answers(starter, &works);
         answers.iter_mut().flat_map(|answer| &mut answer.after).for_each(|number| *number += first);
         parts.push((first, answers));
     }
 }
 
-/// What a process gave before it stopped: outcomes of the first cases, and how it failed the next, if it did.
-struct Run {
-    outcomes: Vec<Result<Outputs, Failure>>,
-    failure: Option<Failure>,
+/// What a process gave before it stopped.
+struct Ran {
+    /// By case: its outcome, and what ran. Those that have none are to run again.
+    told: Vec<Option<Told>>,
+    /// How the process failed, and at which case, where that is known.
+    failure: Option<(Option<usize>, Failure)>,
     /// Whether the process had run nothing before.
     in_fresh: bool,
+}
+
+/// The outcome of a case, and what ran.
+type Told = (Result<Outputs, Failure>, Option<vyre_driver::device::Ran>);
+
+impl Ran {
+    fn not_run(cases: usize, why: String) -> Ran {
+        Ran { told: (0..cases).map(|_| None).collect(), failure: Some((Some(0), Failure::NotRun(why))), in_fresh: false }
+    }
+}
+
+/// What is to be run: one dispatch, or several over buffers that stay.
+#[derive(Clone, Copy)]
+enum Work<'a> {
+    Case(&'a Case),
+    Sequence(&'a Sequence),
+}
+
+impl<'a> Work<'a> {
+    fn inputs(self) -> &'a [Vec<u8>] {
+        match self {
+            Work::Case(case) => &case.inputs,
+            Work::Sequence(sequence) => &sequence.buffers,
+        }
+    }
+
+    /// The lengths of its outputs and the shapes of its dispatches; what does not fit together is refused before anything runs.
+    fn planned(self) -> Result<Planned<'a>, Failure> {
+        let plan = |case: &Case| case.plan().map_err(|report| Failure::Refused(report.to_string()));
+        let shape = |launch: &Launch| Shape { grid: launch.grid, workgroup: launch.workgroup_size };
+        match self {
+            Work::Case(case) => {
+                let launch = plan(case)?;
+                let outputs = case.program.interface().outputs.iter().map(|i| launch.bytes[*i]).collect();
+                Ok(Planned { work: self, outputs, shapes: vec![shape(&launch)] })
+            }
+            Work::Sequence(sequence) => {
+                let outputs = sequence.buffers.iter().map(|bytes| bytes.len() as u64).collect();
+                let step = |step: &SequenceStep| Ok(shape(&plan(&step.case(&sequence.buffers, sequence.fuel)?.0)?));
+                Ok(Planned { work: self, outputs, shapes: sequence.steps.iter().map(step).collect::<Result<_, Failure>>()? })
+            }
+        }
+    }
+
+    /// Bytes in shared memory, for deciding how many go into one batch.
+    fn bytes(self, outputs: &[u64]) -> u64 {
+        self.inputs().iter().map(|bytes| bytes.len() as u64).chain(outputs.iter().copied()).sum()
+    }
+}
+
+/// A case that fits together, with the lengths of its outputs and the shapes of its dispatches.
+#[derive(Clone)]
+struct Planned<'a> {
+    work: Work<'a>,
+    outputs: Vec<u64>,
+    shapes: Vec<Shape>,
+}
+
+#[derive(Clone, Copy)]
+struct Shape {
+    grid: [u32; 3],
+    workgroup: [u32; 3],
 }
 
 impl Slot {
@@ -157,72 +244,144 @@ impl Slot {
     }
 
     /// An answer for every case of one batch.
-    fn answers(&mut self, starter: &Starter, cases: &[Case]) -> Vec<Answer> {
-        let mut answers: Vec<Answer> = Vec::with_capacity(cases.len());
-        while answers.len() < cases.len() {
-            let first = answers.len();
-            let left: Vec<&Case> = cases[first..].iter().collect();
-            let Run { outcomes, failure, in_fresh } = self.run(starter, &left);
-            let is_first = outcomes.is_empty();
-            answers.extend(outcomes.into_iter().map(Answer::from));
-            match failure {
-                None => {}
-                Some(failure @ Failure::NotRun(_)) => answers.push(Err(failure).into()),
-                // It was alone in a fresh process, and to see it again takes another deadline.
-                Some(failure @ Failure::Hung(_)) if in_fresh && is_first => answers.push(Err(failure).into()),
-                Some(_) => {
-                    let suspect = answers.len();
-                    // How it failed is told by the run that shows it again.
-                    let mut answer = self.investigate(starter, &left[..=suspect - first]);
-                    answer.after.iter_mut().for_each(|number| *number += first);
-                    answers.push(answer);
-                }
+    fn answers(&mut self, starter: &Starter, works: &[Work<'_>]) -> Vec<Answer> {
+        let mut answers: Vec<Option<Answer>> = vec![None; works.len()];
+        // What is still to be run, by its number in the batch.
+        let mut left: Vec<(usize, Planned<'_>)> = Vec::with_capacity(works.len());
+        for (n, work) in works.iter().enumerate() {
+            match work.planned() {
+                Ok(planned) => left.push((n, planned)),
+                Err(failure) => answers[n] = Some(Err(failure).into()),
             }
         }
+        while !left.is_empty() {
+            let first = self.first_part(&left);
+            let part: Vec<&Planned<'_>> = left[..first].iter().map(|(_, planned)| planned).collect();
+            let Ran { told, failure, in_fresh } = self.run(starter, &part);
+            match failure {
+                None => {}
+                Some((Some(at), failure @ Failure::NotRun(_))) => answers[left[at].0] = Some(Err(failure).into()),
+                // It was the first in a fresh process, and to see it again takes another deadline.
+                Some((Some(at), failure @ Failure::Hung(_))) if in_fresh && at == 0 => {
+                    answers[left[at].0] = Some(Err(failure).into());
+                }
+                Some((Some(0), failure @ Failure::WildWrite { .. })) => answers[left[0].0] = Some(Err(failure).into()),
+                // It may have been any of them.
+                Some((None, _)) => {
+                    let found = self.each_alone(starter, &part);
+                    left[..first].iter().zip(found).for_each(|((n, _), answer)| answers[*n] = Some(answer));
+                }
+                Some((Some(at), _)) => {
+                    // How it failed is told by the run that shows it again.
+                    let mut answer = self.investigate(starter, &part[..=at]);
+                    answer.after.iter_mut().for_each(|number| *number = left[*number].0);
+                    answers[left[at].0] = Some(answer);
+                }
+            }
+            for ((n, _), told) in left[..first].iter().zip(told) {
+                if let Some((outcome, ran)) = told
+                    && answers[*n].is_none()
+                {
+                    answers[*n] = Some(Answer { outcome, after: Vec::new(), ran });
+                }
+            }
+            left.retain(|(n, _)| answers[*n].is_none());
+        }
+        answers.into_iter().map(|answer| answer.expect("every case has its answer")).collect()
+    }
+
+    /// How many of these go into one message: as many as fit some bytes, and at least one.
+    fn first_part(&self, left: &[(usize, Planned<'_>)]) -> usize {
+        let mut bytes = 0u64;
+        let fits = |(_, planned): &&(usize, Planned<'_>)| {
+            bytes = bytes.saturating_add(planned.work.bytes(&planned.outputs));
+            bytes <= PART
+        };
+        left.iter().take_while(fits).count().max(1)
+    }
+
+    /// Runs each case by itself, to find those that fail their process.
+    fn each_alone(&mut self, starter: &Starter, cases: &[&Planned<'_>]) -> Vec<Answer> {
+        let mut explained = false;
+        let alone = |case: &&Planned<'_>| match self.again(starter, std::slice::from_ref(case)) {
+            Again::Fails(failure) => {
+                explained = true;
+                Err(failure).into()
+            }
+            Again::Other(outcome) => outcome.into(),
+        };
+        let answers = cases.iter().map(alone).collect();
+        self.stats.unexplained += u64::from(!explained);
         answers
     }
 
     /// Runs cases until one fails its process, which is then gone.
-    fn run(&mut self, starter: &Starter, cases: &[&Case]) -> Run {
-        let mut outcomes = Vec::with_capacity(cases.len());
-        let batch = match encode_batch(cases.iter().copied()) {
-            Ok(batch) => batch,
-            // One of several cannot be sent: the others go one by one.
-            Err(_) if cases.len() > 1 => return self.run(starter, &cases[..1]),
-            Err(error) => {
-                let failure = Some(Failure::NotRun(format!("the program cannot be sent: {error}")));
-                return Run { outcomes, failure, in_fresh: false };
-            }
-        };
+    fn run(&mut self, starter: &Starter, cases: &[&Planned<'_>]) -> Ran {
         if self.process.is_none()
             && let Err(why) = self.fresh(starter)
         {
-            return Run { outcomes, failure: Some(Failure::NotRun(why)), in_fresh: false };
+            return Ran::not_run(cases.len(), why);
         }
+        self.batches += 1;
+        let poison = memory::poison(self.batches);
         let in_fresh = std::mem::replace(&mut self.is_fresh, false);
         let Some(process) = &mut self.process else { unreachable!("a process was just put in place") };
-        process.send(batch);
-        for number in 0..cases.len() {
-            let silence = match process.receive(number, starter.settings.deadline) {
-                Ok(outcome) => {
-                    outcomes.push(outcome);
-                    continue;
+        let (batch, places) = match lay_out(cases, process, poison) {
+            Ok(laid_out) => laid_out,
+            Err(why) => return Ran::not_run(cases.len(), why),
+        };
+        let deadline = starter.settings.deadline;
+        let mut told: Vec<Option<Told>> = (0..cases.len()).map(|_| None).collect();
+        let answered = process.ask(&batch, deadline, cases.len());
+        let states: Vec<u64> = process.memory.words()[..cases.len()].iter().map(memory::state).collect();
+        let mut failure = None;
+        let silence = match answered.and_then(|bytes| decode(process, &bytes, &states)) {
+            Ok(answers) => {
+                for (n, answer) in answers.into_iter().enumerate() {
+                    told[n] = Some(match answer {
+                        message::Told::Outputs(ran) => (Ok(outputs(process, &places[n])), ran.into_iter().next()),
+                        message::Told::Failure(failure) => (Err(failure), None),
+                    });
                 }
-                Err(silence) => silence,
-            };
-            let failure = match silence {
-                Silence::Hung => Failure::Hung(starter.settings.deadline),
-                Silence::Ended => Failure::Crashed(process.end()),
+                None
+            }
+            Err(silence) => {
+                // Those that had ended keep their outputs; the one that was running is suspected, or the next.
+                for (n, state) in states.iter().enumerate() {
+                    if *state == status::OUTPUTS {
+                        told[n] = Some((Ok(outputs(process, &places[n])), None));
+                    }
+                }
+                Some(silence)
+            }
+        };
+        let alone = (cases.len() == 1).then_some(0);
+        if let Some(wild) = wild_write(process, cases, &places, poison) {
+            // Nothing that such a process said is believed, and next to whose buffers it was does not say whose write it was.
+            self.process = None;
+            return Ran { told: (0..cases.len()).map(|_| None).collect(), failure: Some((alone, wild)), in_fresh };
+        }
+        if let Some(silence) = silence {
+            let running = states.iter().position(|state| *state == status::RUNNING);
+            let waiting = states.iter().position(|state| *state == status::WAITING);
+            let at = running.or(waiting).or(alone);
+            match at {
+                Some(at) => told[at] = None,
+                None => told.fill_with(|| None),
+            }
+            let how = match silence {
+                Silence::Hung => Failure::Hung(deadline),
+                Silence::Ended => Failure::Crashed(process.last_words()),
                 Silence::Nonsense(what) => Failure::Crashed(format!("it answers nonsense: {what}")),
             };
+            failure = Some((at, how));
             self.process = None;
-            return Run { outcomes, failure: Some(failure), in_fresh };
         }
-        Run { outcomes, failure: None, in_fresh }
+        Ran { told, failure, in_fresh }
     }
 
     /// Finds out whether the last of these cases fails its process alone, after which others, or not at all.
-    fn investigate(&mut self, starter: &Starter, cases: &[&Case]) -> Answer {
+    fn investigate(&mut self, starter: &Starter, cases: &[&Planned<'_>]) -> Answer {
         let last = cases.len() - 1;
         let alone = match self.again(starter, &cases[last..]) {
             Again::Fails(failure) => return Err(failure).into(),
@@ -241,7 +400,7 @@ impl Slot {
                     attempts -= 1;
                     let fewer: Vec<usize> =
                         needed.iter().enumerate().filter(|(n, _)| !(at..at + step).contains(n)).map(|(_, i)| *i).collect();
-                    let sequence: Vec<&Case> = fewer.iter().chain([&last]).map(|i| cases[*i]).collect();
+                    let sequence: Vec<&Planned<'_>> = fewer.iter().chain([&last]).map(|i| cases[*i]).collect();
                     match self.again(starter, &sequence) {
                         Again::Fails(found) => {
                             needed = fewer;
@@ -251,7 +410,7 @@ impl Slot {
                     }
                 }
                 if attempts == 0 || (step == 1 && needed.len() == before) {
-                    return Answer { outcome: Err(failure), after: needed };
+                    return Answer { outcome: Err(failure), after: needed, ran: None };
                 }
                 step = step.div_ceil(2);
             }
@@ -261,15 +420,15 @@ impl Slot {
     }
 
     /// Runs a sequence in a fresh process.
-    fn again(&mut self, starter: &Starter, cases: &[&Case]) -> Again {
+    fn again(&mut self, starter: &Starter, cases: &[&Planned<'_>]) -> Again {
         self.process = None;
-        let mut run = self.run(starter, cases);
-        match run.failure {
-            Some(found @ Failure::NotRun(_)) => Again::Other(Err(found)),
+        let mut ran = self.run(starter, cases);
+        match ran.failure {
+            Some((_, found @ Failure::NotRun(_))) => Again::Other(Err(found)),
             // A crash the first time and a hang the second are one failure.
-            Some(found) if run.outcomes.len() + 1 == cases.len() => Again::Fails(found),
-            Some(found) => Again::Other(Err(found)),
-            None => Again::Other(run.outcomes.pop().expect("an outcome for every case")),
+            Some((Some(at), found)) if at + 1 == cases.len() => Again::Fails(found),
+            Some((_, found)) => Again::Other(Err(found)),
+            None => Again::Other(ran.told.pop().flatten().expect("an outcome for every case").0),
         }
     }
 }
@@ -280,4 +439,97 @@ enum Again {
     Fails(Failure),
     /// It does not: what came of its last case, or of the one where it stopped.
     Other(Result<Outputs, Failure>),
+}
+
+/// The regions of one case.
+struct Places {
+    inputs: Vec<Region>,
+    outputs: Vec<Region>,
+}
+
+/// Puts the inputs of cases into the shared memory of a process, and poison everywhere else; gives the message about them.
+fn lay_out(cases: &[&Planned<'_>], process: &mut Process, poison: u64) -> Result<(Vec<u8>, Vec<Places>), String> {
+    let mut layout = Layout::behind_status(cases.len());
+    let place = |planned: &&Planned<'_>| Places {
+        inputs: planned.work.inputs().iter().map(|bytes| layout.place(bytes.len() as u64)).collect(),
+        outputs: planned.outputs.iter().map(|bytes| layout.place(*bytes)).collect(),
+    };
+    let places: Vec<Places> = cases.iter().map(place).collect();
+    let bytes = usize::try_from(layout.end()).map_err(|_| "the case does not fit into memory".to_string())?;
+    process.memory.grow(bytes).map_err(|error| format!("no shared memory of {bytes} bytes: {error}"))?;
+    let words = process.memory.words();
+    words[..cases.len()].iter().for_each(|word| word.store(status::WAITING, Ordering::Relaxed));
+    let mut programs: Vec<&Program> = Vec::new();
+    let mut works = Vec::with_capacity(cases.len());
+    for (planned, places) in cases.iter().zip(&places) {
+        for (region, bytes) in places.inputs.iter().zip(planned.work.inputs()) {
+            memory::put(words, *region, bytes, poison);
+        }
+        places.outputs.iter().for_each(|region| memory::poison_all(words, *region, poison));
+        // Cases of one program come one after the other, and share it.
+        let mut run = |program, config: &DispatchConfig, shape: &Shape, buffers: Option<Vec<u32>>| {
+            if programs.last().is_none_or(|last| *last != program) {
+                programs.push(program);
+            }
+            let Shape { grid, workgroup } = *shape;
+            Run { program: programs.len() as u32 - 1, config: config.clone(), grid, workgroup, buffers }
+        };
+        let (run, fuel) = match planned.work {
+            Work::Case(case) => (vec![run(&case.program, &case.config, &planned.shapes[0], None)], case.fuel),
+            Work::Sequence(sequence) => {
+                let bound = |step: &SequenceStep| Some(step.buffers.iter().map(|n| *n as u32).collect());
+                let steps = sequence.steps.iter().zip(&planned.shapes);
+                (steps.map(|(step, shape)| run(&step.program, &step.config, shape, bound(step))).collect(), sequence.fuel)
+            }
+        };
+        works.push(message::Work { run, inputs: places.inputs.clone(), outputs: places.outputs.clone(), fuel });
+    }
+    let batch = Batch {
+        memory: process.memory.bytes() as u64,
+        data: memory::data_start(cases.len() as u64),
+        programs: programs.into_iter().cloned().collect(),
+        cases: works,
+    };
+    let message = process.encoding.encode(&batch).map_err(|error| format!("the program cannot be sent: {error}"))?;
+    Ok((message, places))
+}
+
+fn outputs(process: &Process, places: &Places) -> Outputs {
+    places.outputs.iter().map(|region| memory::get(process.memory.words(), *region)).collect()
+}
+
+/// The answers in a message: one per case, and each as its status word says.
+fn decode(process: &Process, bytes: &[u8], states: &[u64]) -> Result<Vec<message::Told>, Silence> {
+    let message::Answers { answers } = process.encoding.decode(bytes).map_err(Silence::Nonsense)?;
+    if answers.len() != states.len() {
+        return Err(Silence::Nonsense(format!("{} answers for {} cases", answers.len(), states.len())));
+    }
+    for (n, (answer, state)) in answers.iter().zip(states).enumerate() {
+        let said = match answer {
+            message::Told::Outputs(_) => status::OUTPUTS,
+            message::Told::Failure(_) => status::FAILED,
+        };
+        if *state != said {
+            return Err(Silence::Nonsense(format!("the answer for case {n} is another than its status, {state}")));
+        }
+    }
+    Ok(answers)
+}
+
+/// The first thing that was written where nothing was to be written.
+fn wild_write(process: &Process, cases: &[&Planned<'_>], places: &[Places], poison: u64) -> Option<Failure> {
+    let words = process.memory.words();
+    let found = |(planned, places): (&&Planned<'_>, &Places)| {
+        let inputs = places.inputs.iter().zip(planned.work.inputs()).map(|(region, bytes)| (region, Some(bytes.as_slice())));
+        let all = inputs.chain(places.outputs.iter().map(|region| (region, None)));
+        all.enumerate().find_map(|(buffer, (region, input))| {
+            let (side, offset) = memory::written(words, *region, input, poison)?;
+            let buffer = match buffer.checked_sub(places.inputs.len()) {
+                None => format!("input {buffer}"),
+                Some(output) => format!("output {output}"),
+            };
+            Some(Failure::WildWrite { buffer, side, offset })
+        })
+    };
+    cases.iter().zip(places).find_map(found)
 }

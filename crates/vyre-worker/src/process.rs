@@ -1,130 +1,252 @@
-//! One worker process as its judge sees it: cases go in, outcomes come out, and it may end or fall silent at any time.
+//! One worker process as its judge sees it: a batch goes in, answers come out, and it may end, fall silent or talk nonsense at any time.
 //!
-//! Threads do what can block: one writes, since a process that hangs does not read; one reads, so that the judge can wait with a
-//! deadline; one keeps the end of what the process writes to standard error, which
-//! often says why it died.
+//! Nothing here blocks for longer than it is told to: the judge waits for all three pipes at once, writes what fits, and keeps the end
+//! of what the process prints, which often says why it died.
 
-use crate::codec::{decode_greeting, decode_outcome, read_frame, write_frame};
-use crate::subject::{Failure, Outputs};
-use std::io::{self, PipeReader, Read, Write};
-#[cfg(unix)]
-use std::os::{fd::OwnedFd, unix::net::UnixStream};
-use std::process::{Child, Command, ExitStatus, Stdio};
-#[cfg(not(unix))]
-use std::process::{ChildStdin, ChildStdout};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use crate::message::{Encoding, Greeting, Hello, PROTOCOL, framed};
+use crate::system::{Shared, spawn};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// How long a process has to end after its channel is closed, and its last words to arrive.
 const GRACE: Duration = Duration::from_secs(1);
 /// How much of what a process prints is kept.
 const KEPT: usize = 4096;
+/// The longest message a worker may send. Answers are short; the bytes of outputs are not in them.
+const LONGEST: u32 = 1 << 26;
+/// The shared memory that a process begins with.
+const MEMORY: usize = 1 << 20;
 
 pub(crate) struct Process {
-    child: Child,
-    batches: Sender<Vec<u8>>,
-    frames: Receiver<Vec<u8>>,
-    printed: Receiver<Vec<u8>>,
+    /// Taken when it is handed over to be waited for.
+    child: Option<Child>,
+    id: u32,
+    to: ChildStdin,
+    from: ChildStdout,
+    /// Until it is closed.
+    printing: Option<ChildStderr>,
+    printed: Vec<u8>,
+    /// Bytes that have arrived and belong to no message yet.
+    arrived: Vec<u8>,
+    pub(crate) memory: Shared,
+    pub(crate) encoding: Encoding,
 }
 
-/// The ends of the threads: batches to write, frames that were read, and what was printed, once it is all.
-type Ends = (Sender<Vec<u8>>, Receiver<Vec<u8>>, Receiver<Vec<u8>>);
-
-/// Why no outcome came.
+/// Why no message came.
+#[derive(Debug)]
 pub(crate) enum Silence {
     /// The process ended.
     Ended,
     /// It neither ended nor answered in time.
     Hung,
-    /// It answered with bytes that are no outcome, or for a case that was not its turn.
+    /// What it sends is no message.
     Nonsense(String),
 }
 
 impl Process {
     /// Starts a process and waits until it says which subject it is.
-    pub fn start(command: Command, patience: Duration) -> Result<(Process, String), String> {
+    pub(crate) fn start(mut command: Command, patience: Duration) -> Result<(Process, String), String> {
         let program = command.get_program().to_owned();
-        let (mut child, reader, writer, printed) =
-            spawn(command).map_err(|error| format!("cannot start `{}`: {error}", program.display()))?;
-        let (batches, frames, printed) = threads(reader, writer, printed).map_err(|error| {
-            end(&mut child);
-            format!("no threads for a worker: {error}")
+        let cannot = |error: io::Error| format!("cannot start `{}`: {error}", program.display());
+        let memory = Shared::new(MEMORY).map_err(|error| format!("no shared memory: {error}"))?;
+        // A group of its own, so that what the process starts itself is ended with it.
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        let mut child = spawn(command, memory.file()).map_err(cannot)?;
+        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (Some(to), Some(from), printing @ Some(_)) = pipes else {
+            end(child);
+            return Err("the pipes that were asked for are not there".into());
+        };
+        let id = child.id();
+        let encoding = Encoding::Json;
+        let mut process =
+            Process { child: Some(child), id, to, from, printing, printed: vec![], arrived: vec![], memory, encoding };
+        process.does_not_block().map_err(|error| cannot(error.into()))?;
+        let hello = Hello {
+            vyre_worker: PROTOCOL,
+            memory_fd: process.memory.file().as_raw_fd(),
+            encodings: vec![Encoding::Wire, Encoding::Json],
+        };
+        let hello = encoding.encode(&hello)?;
+        let greeting = process.ask(&hello, patience, 0).map_err(|silence| match silence {
+            Silence::Hung => format!("the worker does not greet within {patience:?}"),
+            Silence::Ended => format!("the worker ends before it greets: {}", process.last_words()),
+            Silence::Nonsense(what) => format!("the worker's greeting is wrong: {what}"),
         })?;
-        let mut process = Process { child, batches, frames, printed };
-        match process.frames.recv_timeout(patience) {
-            Ok(frame) => match decode_greeting(&frame) {
-                Ok(name) => Ok((process, name)),
-                Err(error) => Err(format!("the worker's greeting is wrong: {error}")),
-            },
-            Err(RecvTimeoutError::Timeout) => Err(format!("the worker does not greet within {patience:?}")),
-            Err(RecvTimeoutError::Disconnected) => Err(format!("the worker ends before it greets: {}", process.end())),
+        let greeting: Greeting =
+            encoding.decode(&greeting).map_err(|error| format!("the worker's greeting is wrong: {error}"))?;
+        if greeting.vyre_worker != PROTOCOL {
+            return Err(format!("the worker speaks protocol {}, and this is protocol {PROTOCOL}", greeting.vyre_worker));
         }
+        process.encoding = greeting.encoding;
+        Ok((process, greeting.subject))
+    }
+
+    fn does_not_block(&self) -> rustix::io::Result<()> {
+        fcntl_setfl(&self.to, fcntl_getfl(&self.to)? | OFlags::NONBLOCK)?;
+        fcntl_setfl(&self.from, fcntl_getfl(&self.from)? | OFlags::NONBLOCK)?;
+        self.printing.iter().try_for_each(|pipe| fcntl_setfl(pipe, fcntl_getfl(pipe)? | OFlags::NONBLOCK))
     }
 
     /// The number by which the system knows it.
-    pub fn id(&self) -> u32 {
-        self.child.id()
+    pub(crate) fn id(&self) -> u32 {
+        self.id
     }
 
-    /// Hands a batch over. Whether it arrives shows in the answers.
-    pub fn send(&mut self, batch: Vec<u8>) {
-        let _ = self.batches.send(batch);
-    }
-
-    /// Waits for the outcome of case `number` of the batch.
-    pub fn receive(&mut self, number: usize, deadline: Duration) -> Result<Result<Outputs, Failure>, Silence> {
-        let frame = self.frames.recv_timeout(deadline).map_err(|error| match error {
-            RecvTimeoutError::Timeout => Silence::Hung,
-            RecvTimeoutError::Disconnected => Silence::Ended,
-        })?;
-        match decode_outcome(&frame) {
-            Ok((found, outcome)) if found as usize == number => Ok(outcome),
-            Ok((found, _)) => Err(Silence::Nonsense(format!("an answer for case {found}, and it was the turn of {number}"))),
-            Err(error) => Err(Silence::Nonsense(error.to_string())),
+    /// Sends a message and waits for the answer, as long as one of the status words of so many cases changes at least once in every
+    /// `limit`.
+    pub(crate) fn ask(&mut self, message: &[u8], limit: Duration, cases: usize) -> Result<Vec<u8>, Silence> {
+        if !self.arrived.is_empty() {
+            return Err(Silence::Nonsense("it goes on after its answer".into()));
+        }
+        let message = framed(message).map_err(Silence::Nonsense)?;
+        let mut unsent = message.as_slice();
+        let mut seen = self.progress(cases);
+        let mut since = Instant::now();
+        // How often progress is looked at, which costs something and makes the limit inexact.
+        let look = (limit / 16).clamp(Duration::from_millis(1), Duration::from_millis(50));
+        loop {
+            if let Some(answer) = self.message()? {
+                return Ok(answer);
+            }
+            let now = self.progress(cases);
+            if now != seen {
+                (seen, since) = (now, Instant::now());
+            }
+            let left = limit.saturating_sub(since.elapsed());
+            if left.is_zero() {
+                return Err(Silence::Hung);
+            }
+            let ready = self.wait(!unsent.is_empty(), look.min(left))?;
+            if ready.printing {
+                self.hear();
+            }
+            if ready.to {
+                match self.to.write(unsent) {
+                    Ok(n) => unsent = &unsent[n..],
+                    Err(error) if is_later(&error) => {}
+                    // It has closed its end; whether it has ended shows in what it sends.
+                    Err(_) => unsent = &[],
+                }
+            }
+            if ready.from {
+                self.receive()?;
+            }
         }
     }
 
-    /// Ends it, if it has not ended by itself, and says how: the signal or status, and the last line it printed.
-    pub fn end(&mut self) -> String {
-        let status = match ended_by_itself(&mut self.child) {
-            Some(status) => describe(status),
-            None => {
-                end(&mut self.child);
-                "it closed its channel and went on".into()
+    /// A number that changes whenever a case begins or ends.
+    fn progress(&self, cases: usize) -> u64 {
+        self.memory.words()[..cases].iter().fold(0, |sum, word| sum.wrapping_add(word.load(Ordering::Relaxed)))
+    }
+
+    fn wait(&self, sending: bool, time: Duration) -> Result<Ready, Silence> {
+        let mut pipes = vec![PollFd::new(&self.from, PollFlags::IN)];
+        if sending {
+            pipes.push(PollFd::new(&self.to, PollFlags::OUT));
+        }
+        pipes.extend(self.printing.as_ref().map(|pipe| PollFd::new(pipe, PollFlags::IN)));
+        let time = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
+        match poll(&mut pipes, Some(&time)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(Silence::Nonsense(format!("its pipes cannot be waited for: {error}"))),
+        }
+        let is_ready = |n: usize| pipes.get(n).is_some_and(|pipe| !pipe.revents().is_empty());
+        let printing = if self.printing.is_some() { is_ready(pipes.len() - 1) } else { false };
+        Ok(Ready { from: is_ready(0), to: sending && is_ready(1), printing })
+    }
+
+    /// Takes in what has arrived.
+    fn receive(&mut self) -> Result<(), Silence> {
+        let mut part = [0; 1 << 14];
+        match self.from.read(&mut part) {
+            Ok(0) => Err(Silence::Ended),
+            Ok(n) => {
+                self.arrived.extend_from_slice(&part[..n]);
+                Ok(())
             }
+            Err(error) if is_later(&error) => Ok(()),
+            Err(_) => Err(Silence::Ended),
+        }
+    }
+
+    /// The message that has arrived, if it is whole.
+    fn message(&mut self) -> Result<Option<Vec<u8>>, Silence> {
+        let Some((length, _)) = self.arrived.split_first_chunk() else { return Ok(None) };
+        let length = u32::from_le_bytes(*length);
+        if length > LONGEST {
+            return Err(Silence::Nonsense(format!("a message of {length} bytes")));
+        }
+        let end = 4 + length as usize;
+        if self.arrived.len() < end {
+            return Ok(None);
+        }
+        let rest = self.arrived.split_off(end);
+        let mut message = std::mem::replace(&mut self.arrived, rest);
+        message.drain(..4);
+        Ok(Some(message))
+    }
+
+    /// Takes in what it has printed.
+    fn hear(&mut self) {
+        let mut part = [0; KEPT];
+        let Some(pipe) = &mut self.printing else { return };
+        match pipe.read(&mut part) {
+            Ok(0) => self.printing = None,
+            Ok(n) => {
+                self.printed.extend_from_slice(&part[..n]);
+                self.printed.drain(..self.printed.len().saturating_sub(KEPT));
+            }
+            Err(error) if is_later(&error) => {}
+            Err(_) => self.printing = None,
+        }
+    }
+
+    /// How it ended: the signal or status, and the last line it printed. It is ended, if it has not ended by itself.
+    pub(crate) fn last_words(&mut self) -> String {
+        let status = match self.child.as_mut().and_then(ended_by_itself) {
+            Some(status) => describe(status),
+            None => "it closed its channel and went on".into(),
         };
-        match self.printed.recv_timeout(GRACE).ok().and_then(|bytes| last_line(&bytes)) {
+        self.child.take().into_iter().for_each(end);
+        // Whoever else holds the pipe may keep it open.
+        let start = Instant::now();
+        while self.printing.is_some() && start.elapsed() < GRACE {
+            match self.wait(false, Duration::from_millis(10)) {
+                Ok(ready) if ready.printing => self.hear(),
+                Ok(_) => {}
+                Err(_) => break,
+            }
+        }
+        match last_line(&self.printed) {
             Some(line) => format!("{status}: {line}"),
             None => status,
         }
     }
 }
 
+/// Which pipes something can be done with.
+struct Ready {
+    from: bool,
+    to: bool,
+    printing: bool,
+}
+
+fn is_later(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}
+
 impl Drop for Process {
     fn drop(&mut self) {
-        end(&mut self.child);
-    }
-}
-
-/// Starts the process on one end of a socket, which is its standard input; see `serve.rs`. The command goes with this function: it
-/// keeps the child's ends, and as long as they are open the end of the process cannot be seen.
-#[cfg(unix)]
-fn spawn(mut command: Command) -> io::Result<(Child, UnixStream, UnixStream, PipeReader)> {
-    let (ours, theirs) = UnixStream::pair()?;
-    let reader = ours.try_clone()?;
-    let (printed, print) = io::pipe()?;
-    let child = command.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(print).spawn()?;
-    Ok((child, reader, ours, printed))
-}
-
-/// Starts the process with pipes as standard input and output.
-#[cfg(not(unix))]
-fn spawn(mut command: Command) -> io::Result<(Child, ChildStdout, ChildStdin, PipeReader)> {
-    let (printed, print) = io::pipe()?;
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(print).spawn()?;
-    match (child.stdout.take(), child.stdin.take()) {
-        (Some(reader), Some(writer)) => Ok((child, reader, writer, printed)),
-        _ => Err(io::Error::other("the pipes that were asked for are not there")),
+        self.child.take().into_iter().for_each(end);
     }
 }
 
@@ -134,55 +256,27 @@ fn ended_by_itself(child: &mut Child) -> Option<ExitStatus> {
     loop {
         match child.try_wait() {
             Ok(Some(status)) => return Some(status),
-            Ok(None) if start.elapsed() < GRACE => std::thread::sleep(Duration::from_millis(1)),
+            Ok(None) if start.elapsed() < GRACE => std::thread::sleep(Duration::from_micros(200)),
             Ok(None) | Err(_) => return None,
         }
     }
 }
 
-/// Ends a process and reaps it. One that the system cannot end at once, which happens inside drivers, is waited for elsewhere.
-fn end(child: &mut Child) {
+/// Ends a process with all that it has started, and waits for it. One that the system cannot end at once, which happens inside
+/// drivers, is waited for by a thread.
+fn end(mut child: Child) {
+    // The number is the group's as long as the process has not been waited for.
     if !matches!(child.try_wait(), Ok(Some(_))) {
-        // It fails only if the process has ended in between.
+        let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        // They fail only if the process has ended in between.
+        let _ = group.map(|group| kill_process_group(group, Signal::KILL));
         let _ = child.kill();
-        ended_by_itself(child);
+        if ended_by_itself(&mut child).is_none() {
+            let waiting = std::thread::Builder::new().name("worker end".into());
+            // Without a thread it is waited for when this process ends.
+            let _ = waiting.spawn(move || child.wait());
+        }
     }
-}
-
-fn threads(
-    mut reader: impl Read + Send + 'static,
-    mut writer: impl Write + Send + 'static,
-    mut printed: PipeReader,
-) -> io::Result<Ends> {
-    let named = |name: &str| std::thread::Builder::new().name(name.into());
-    let (batches, to_write) = mpsc::channel::<Vec<u8>>();
-    // All three end with the process: their ends of the channels close.
-    named("worker in").spawn(move || {
-        for batch in to_write {
-            if write_frame(&mut writer, &batch).is_err() {
-                break;
-            }
-        }
-    })?;
-    let (sender, frames) = mpsc::channel();
-    named("worker out").spawn(move || {
-        while let Ok(Some(frame)) = read_frame(&mut reader) {
-            if sender.send(frame).is_err() {
-                break;
-            }
-        }
-    })?;
-    let (sender, tail) = mpsc::channel();
-    named("worker print").spawn(move || {
-        let mut kept = Vec::new();
-        let mut buffer = [0; KEPT];
-        while let Ok(n @ 1..) = printed.read(&mut buffer) {
-            kept.extend_from_slice(&buffer[..n]);
-            kept.drain(..kept.len().saturating_sub(KEPT));
-        }
-        let _ = sender.send(kept);
-    })?;
-    Ok((batches, frames, tail))
 }
 
 fn last_line(bytes: &[u8]) -> Option<String> {
@@ -191,9 +285,7 @@ fn last_line(bytes: &[u8]) -> Option<String> {
     Some(line.chars().take(200).collect())
 }
 
-#[cfg(unix)]
 fn describe(status: ExitStatus) -> String {
-    use std::os::unix::process::ExitStatusExt;
     match (status.signal(), status.code()) {
         (Some(4), _) => "signal 4, illegal instruction".into(),
         (Some(6), _) => "signal 6, aborted".into(),
@@ -205,9 +297,4 @@ fn describe(status: ExitStatus) -> String {
         (None, Some(code)) => format!("exit status {code}"),
         (None, None) => status.to_string(),
     }
-}
-
-#[cfg(not(unix))]
-fn describe(status: ExitStatus) -> String {
-    status.to_string()
 }

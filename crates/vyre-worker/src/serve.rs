@@ -1,71 +1,172 @@
-//! The side of the worker: reads batches, runs them, answers case by case.
+//! The side of the worker: reads batches, runs them in the shared memory, answers batch by batch.
 //!
-//! One thread reads, so that the process notices at once when its judge is gone, even while the subject hangs. The channel is the
-//! process's standard input, a socket that is read and written; what a subject prints goes elsewhere and cannot be mistaken for an
-//! answer.
+//! Messages come on standard input and go to what was standard output when the process started; what a subject prints goes to standard
+//! error and cannot be mistaken for an answer. A thread does nothing but notice that the judge is gone, even while the subject hangs.
 
 use crate::caught::Contained;
-use crate::codec::{decode_batch, encode_greeting, encode_outcome, read_frame, write_frame};
-use crate::subject::Subject;
-use std::io::{self, Read, Write};
-use std::sync::mpsc;
+use crate::memory::{Region, status};
+use crate::message::{Answers, Batch, Encoding, Greeting, Hello, PROTOCOL, Told, Work, read_message, write_message};
+use crate::subject::{Failure, Job, Sequence, SequenceStep, Subject};
+use crate::system::Mapping;
+use rustix::event::{PollFd, PollFlags, poll};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::Ordering;
+use vyre_foundation::ir::Program;
 
-/// Answers batches until the input ends, then calls `gone`, from another thread and without waiting for a case that still runs.
+/// The whole of a worker process: serves the judge that started it, and ends with it.
 ///
 /// `make` gives the subject: at the start, and again after a panic.
-pub fn serve(
-    input: impl Read + Send + 'static,
-    mut output: impl Write,
-    make: impl FnMut() -> Box<dyn Subject> + Send,
-    gone: impl FnOnce() + Send + 'static,
-) -> io::Result<()> {
+pub fn serve_judge(make: impl FnMut() -> Box<dyn Subject> + Send) -> io::Result<()> {
+    let output = io::stdout().as_fd().try_clone_to_owned()?;
+    let mut output = std::fs::File::from(output);
+    rustix::stdio::dup2_stdout(io::stderr())?;
+    let mut input = std::fs::File::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let hello = read_message(&mut input)?.ok_or(io::ErrorKind::UnexpectedEof)?;
+    let hello: Hello = Encoding::Json.decode(&hello).map_err(|error| lies(&format!("its first message is wrong: {error}")))?;
+    let encoding = Encoding::Wire;
+    if hello.vyre_worker != PROTOCOL || !hello.encodings.contains(&encoding) {
+        return Err(lies(&format!("it speaks protocol {}, and this is protocol {PROTOCOL}", hello.vyre_worker)));
+    }
+    let file = inherited(hello.memory_fd)?;
+    let watched = input.try_clone()?;
+    std::thread::Builder::new().name("judge".into()).spawn(move || wait_for_end(&watched))?;
     let mut subject = Contained::new(make);
-    write_frame(&mut output, &encode_greeting(subject.name()))?;
-    let (sender, batches) = mpsc::channel();
-    std::thread::Builder::new().name("batches".into()).spawn(move || {
-        let mut input = input;
-        loop {
-            match read_frame(&mut input) {
-                Ok(Some(frame)) => {
-                    if sender.send(Ok(frame)).is_err() {
-                        break;
-                    }
-                }
-                Ok(None) => break,
-                Err(error) => {
-                    // If nobody takes it, the process is ending anyway.
-                    let _ = sender.send(Err(error));
-                    break;
-                }
-            }
-        }
-        gone();
-    })?;
-    for frame in batches {
-        for (number, case) in decode_batch(&frame?).map_err(io::Error::other)?.iter().enumerate() {
-            write_frame(&mut output, &encode_outcome(number as u32, subject.run(case)))?;
-        }
+    let greeting = Greeting { vyre_worker: PROTOCOL, subject: subject.name().to_string(), encoding };
+    write_message(&mut output, &Encoding::Json.encode(&greeting).map_err(io::Error::other)?)?;
+    let mut memory = Memory { file, mapped: (0, 0), words: None, data: None };
+    while let Some(message) = read_message(&mut input)? {
+        let batch: Batch = encoding.decode(&message).map_err(|error| lies(&format!("its batch is wrong: {error}")))?;
+        let answers = Answers { answers: memory.run(&batch, &mut subject)? };
+        write_message(&mut output, &encoding.encode(&answers).map_err(io::Error::other)?)?;
     }
     Ok(())
 }
 
-/// The whole of a worker process: serves the judge that started it, and ends with it.
-#[cfg(unix)]
-pub fn serve_judge(make: impl FnMut() -> Box<dyn Subject> + Send) -> io::Result<()> {
-    use std::os::fd::AsFd;
-    use std::os::unix::net::UnixStream;
-
-    let channel = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
-    channel.peer_addr().map_err(|_| {
-        io::Error::new(io::ErrorKind::InvalidInput, "a worker is started by a judge, which gives it a socket as standard input")
-    })?;
-    serve(channel.try_clone()?, channel, make, || std::process::exit(0))
+fn lies(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("a worker is started by a judge, and this is none: {what}"))
 }
 
-/// The whole of a worker process: serves the judge that started it, and ends with it.
-///
-/// Without Unix sockets the channel is standard input and output, and a subject must not print.
-#[cfg(not(unix))]
-pub fn serve_judge(make: impl FnMut() -> Box<dyn Subject> + Send) -> io::Result<()> {
-    serve(io::stdin(), io::stdout(), make, || std::process::exit(0))
+/// A copy of the file with this number, if there is one.
+fn inherited(number: i32) -> io::Result<OwnedFd> {
+    std::fs::OpenOptions::new().read(true).write(true).open(format!("/dev/fd/{number}")).map(OwnedFd::from)
+}
+
+/// Ends the process when the other end of the pipe is closed, whatever else it is doing.
+fn wait_for_end(input: &std::fs::File) {
+    loop {
+        // Nothing is asked for: what is told is the end, which cannot be left out.
+        let mut pipe = [PollFd::new(input, PollFlags::empty())];
+        match poll(&mut pipe, None) {
+            Ok(1..) => std::process::exit(0),
+            Ok(0) | Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return,
+        }
+    }
+}
+
+struct Memory {
+    file: OwnedFd,
+    /// How long it is, and where its data begins.
+    mapped: (u64, u64),
+    words: Option<Mapping>,
+    data: Option<Mapping>,
+}
+
+impl Memory {
+    fn run(&mut self, batch: &Batch, subject: &mut dyn Subject) -> io::Result<Vec<Told>> {
+        let shape = (batch.memory, batch.data);
+        if self.mapped != shape || self.words.is_none() {
+            let length = batch.memory.checked_sub(batch.data).filter(|length| *length > 0 && batch.data > 0);
+            let length = length.ok_or_else(|| lies("its memory has no room for data"))?;
+            (self.words, self.data) = (None, None);
+            self.words = Some(map(self.file.as_fd(), 0, batch.data)?);
+            self.data = Some(map(self.file.as_fd(), batch.data, length)?);
+            self.mapped = shape;
+        }
+        let (Some(words), Some(data)) = (&self.words, &mut self.data) else { unreachable!("they were just mapped") };
+        let words = words.words();
+        if batch.cases.len() > words.len() {
+            return Err(lies("it sends more cases than there are status words"));
+        }
+        let mut answers = Vec::with_capacity(batch.cases.len());
+        let mut rest = Rest { bytes: data.bytes(), at: batch.data };
+        for (work, word) in batch.cases.iter().zip(words) {
+            word.store(status::RUNNING.to_le(), Ordering::Release);
+            let told = one(work, &batch.programs, &mut rest, subject)?;
+            let ended = match &told {
+                Told::Outputs(_) => status::OUTPUTS,
+                Told::Failure(_) => status::FAILED,
+            };
+            word.store(ended.to_le(), Ordering::Release);
+            answers.push(told);
+        }
+        Ok(answers)
+    }
+}
+
+fn map(file: BorrowedFd<'_>, from: u64, bytes: u64) -> io::Result<Mapping> {
+    Mapping::new(file, from, usize::try_from(bytes).map_err(io::Error::other)?)
+}
+
+/// Memory that has not been given away yet, from a place on.
+struct Rest<'a> {
+    bytes: &'a mut [u8],
+    at: u64,
+}
+
+impl<'a> Rest<'a> {
+    fn take(&mut self, region: Region) -> io::Result<&'a mut [u8]> {
+        let bytes = std::mem::take(&mut self.bytes);
+        let outside = || lies("its buffers are not behind each other in the memory");
+        let skipped = region.offset.checked_sub(self.at).filter(|skipped| *skipped <= bytes.len() as u64).ok_or_else(outside)?;
+        let (_, bytes) = bytes.split_at_mut(skipped as usize);
+        if region.bytes > bytes.len() as u64 {
+            return Err(outside());
+        }
+        let (taken, rest) = bytes.split_at_mut(region.bytes as usize);
+        (self.bytes, self.at) = (rest, region.offset + region.bytes);
+        Ok(taken)
+    }
+}
+
+fn one(work: &Work, programs: &[Program], rest: &mut Rest<'_>, subject: &mut dyn Subject) -> io::Result<Told> {
+    let program = |number: u32| programs.get(number as usize).ok_or_else(|| lies("a case names a program that is not there"));
+    let inputs = work.inputs.iter().map(|region| rest.take(*region).map(|bytes| &*bytes)).collect::<io::Result<Vec<_>>>()?;
+    let mut outputs = work.outputs.iter().map(|region| rest.take(*region)).collect::<io::Result<Vec<_>>>()?;
+    if let [run] = work.run.as_slice()
+        && run.buffers.is_none()
+    {
+        let job =
+            Job { program: program(run.program)?, config: &run.config, fuel: work.fuel, inputs: &inputs, outputs: &mut outputs };
+        return Ok(match subject.run_in_place(job) {
+            Ok(ran) => Told::Outputs(ran.into_iter().collect()),
+            Err(failure) => Told::Failure(failure),
+        });
+    }
+    let mut steps = Vec::with_capacity(work.run.len());
+    for run in &work.run {
+        let buffers = run.buffers.as_deref().ok_or_else(|| lies("a dispatch of several is bound to nothing"))?;
+        let buffers = buffers.iter().map(|n| *n as usize).collect();
+        steps.push(SequenceStep { program: program(run.program)?.clone(), config: run.config.clone(), buffers });
+    }
+    let sequence = Sequence { buffers: inputs.iter().map(|bytes| bytes.to_vec()).collect(), steps, fuel: work.fuel };
+    Ok(match subject.run_sequence(&sequence).and_then(|found| put(&found, &mut outputs)) {
+        Ok(()) => Told::Outputs(Vec::new()),
+        Err(failure) => Told::Failure(failure),
+    })
+}
+
+/// Puts outputs into their places; they must be as many and as long as those.
+pub(crate) fn put(found: &[Vec<u8>], outputs: &mut [&mut [u8]]) -> Result<(), Failure> {
+    let lengths = |lengths: Vec<usize>| format!("{lengths:?}");
+    if found.len() != outputs.len() || found.iter().zip(&*outputs).any(|(found, place)| found.len() != place.len()) {
+        return Err(Failure::Device(format!(
+            "it gives outputs of {} bytes, and they have {}",
+            lengths(found.iter().map(Vec::len).collect()),
+            lengths(outputs.iter().map(|place| place.len()).collect())
+        )));
+    }
+    found.iter().zip(outputs).for_each(|(found, place)| place.copy_from_slice(found));
+    Ok(())
 }

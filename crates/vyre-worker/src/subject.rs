@@ -1,9 +1,15 @@
 //! What is run, by whom, and what can come of it.
 
+use crate::memory::Side;
+use crate::serve::put;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
+use vyre_driver::device::Ran;
 use vyre_foundation::case::Case;
+use vyre_foundation::config::DispatchConfig;
+use vyre_foundation::ir::Program;
+use vyre_scalar::memory::element_count;
 
 /// The bytes of a program's outputs in the order of its interface.
 pub type Outputs = Vec<Vec<u8>>;
@@ -33,6 +39,15 @@ pub enum Failure {
     Hung(Duration),
     /// The subject's device failed.
     Device(String),
+    /// Somebody wrote outside of the outputs: so many bytes before or behind a buffer, or into an input.
+    WildWrite {
+        /// The buffer: `input 0`, `output 1`, as the interface counts them.
+        buffer: String,
+        /// Which side of it.
+        side: Side,
+        /// How far from it; of an input the first byte that is changed.
+        offset: u64,
+    },
     /// Nothing was learned: no process could be started to run the case.
     NotRun(String),
 }
@@ -48,12 +63,77 @@ impl fmt::Display for Failure {
             Failure::Crashed(how) => write!(f, "crashed: {how}"),
             Failure::Hung(time) => write!(f, "gave no answer for {time:?}"),
             Failure::Device(why) => write!(f, "device failed: {why}"),
+            Failure::WildWrite { buffer, side, offset } => write!(f, "wild write: {side} {buffer}, byte {offset}"),
             Failure::NotRun(why) => write!(f, "not run: {why}"),
         }
     }
 }
 
 impl std::error::Error for Failure {}
+
+/// One dispatch over memory of the caller's.
+pub struct Job<'a, 'b> {
+    /// The program, constants not yet replaced.
+    pub program: &'a Program,
+    /// What is said about the dispatch.
+    pub config: &'a DispatchConfig,
+    /// See [`Case::fuel`].
+    pub fuel: u64,
+    /// In the order of the interface.
+    pub inputs: &'a [&'b [u8]],
+    /// In the order of the interface, as long as the launch says. What they hold at first means nothing.
+    pub outputs: &'a mut [&'b mut [u8]],
+}
+
+/// Dispatches over buffers that stay where they are in between.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Sequence {
+    /// What the buffers begin with.
+    pub buffers: Vec<Vec<u8>>,
+    /// The dispatches in order.
+    pub steps: Vec<SequenceStep>,
+    /// The steps in which the reference ends each of them.
+    pub fuel: u64,
+}
+
+/// One dispatch of a sequence.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SequenceStep {
+    /// The program, constants not yet replaced.
+    pub program: Program,
+    /// What is said about it. Lengths of outputs are those of the buffers.
+    pub config: DispatchConfig,
+    /// By binding number: which of the sequence's buffers. An output is zero before the dispatch.
+    pub buffers: Vec<usize>,
+}
+
+impl SequenceStep {
+    /// The dispatch by itself on what the buffers hold, and which of them its outputs are.
+    pub fn case(&self, buffers: &[Vec<u8>], fuel: u64) -> Result<(Case, Vec<usize>), Failure> {
+        let refused = |why: String| Failure::Refused(why);
+        let program = self.config.specialization.apply(&self.program).map_err(|report| refused(report.to_string()))?;
+        let validated = program.validated().map_err(|report| refused(report.to_string()))?;
+        let bound = &program.interface().bound;
+        if bound.len() != self.buffers.len() || self.buffers.iter().any(|n| *n >= buffers.len()) {
+            return Err(refused(format!("the program has {} buffers, and {:?} are bound", bound.len(), self.buffers)));
+        }
+        let mut config = self.config.clone();
+        let (mut inputs, mut outputs) = (Vec::new(), Vec::new());
+        for (i, n) in bound.iter().zip(&self.buffers) {
+            let buffer = &validated.kernel().buffers[*i];
+            if buffer.access.is_input() {
+                inputs.push(buffers[*n].clone());
+            } else if buffer.count.is_none() {
+                let count = element_count(&buffer.element, buffers[*n].len() as u64).and_then(|count| u32::try_from(count).ok());
+                config.output_counts.insert(buffer.name.to_string(), count.unwrap_or(u32::MAX));
+            }
+            if buffer.access.is_output() {
+                outputs.push(*n);
+            }
+        }
+        Ok((Case { program: self.program.clone(), inputs, config, fuel }, outputs))
+    }
+}
 
 /// What a subject says about one case of a batch.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -62,12 +142,14 @@ pub struct Answer {
     pub outcome: Result<Outputs, Failure>,
     /// The cases of the batch that have to run before it, in this order, for the outcome to be this; for nearly all cases none.
     pub after: Vec<usize>,
+    /// What ran, if the subject says so.
+    pub ran: Option<Ran>,
 }
 
 impl From<Result<Outputs, Failure>> for Answer {
     /// An outcome that depends on no other case.
     fn from(outcome: Result<Outputs, Failure>) -> Self {
-        Answer { outcome, after: Vec::new() }
+        Answer { outcome, after: Vec::new(), ran: None }
     }
 }
 
@@ -81,6 +163,33 @@ pub trait Subject: Send {
 
     /// Runs one case.
     fn run(&mut self, case: &Case) -> Result<Outputs, Failure>;
+
+    /// Runs one case in memory of the caller's, whose outputs it writes completely; says what ran, if it knows.
+    ///
+    /// As it stands here the bytes are copied there and back; a subject that can do without implements it.
+    fn run_in_place(&mut self, job: Job<'_, '_>) -> Result<Option<Ran>, Failure> {
+        let Job { program, config, fuel, inputs, outputs } = job;
+        let inputs = inputs.iter().map(|bytes| bytes.to_vec()).collect();
+        let case = Case { program: program.clone(), inputs, config: config.clone(), fuel };
+        put(&self.run(&case)?, outputs)?;
+        Ok(None)
+    }
+
+    /// Runs dispatches one after the other over buffers that stay; gives what is in all of them at the end.
+    ///
+    /// As it stands here each is a case of its own; a subject that has memory of its own implements it.
+    fn run_sequence(&mut self, sequence: &Sequence) -> Result<Outputs, Failure> {
+        let mut buffers = sequence.buffers.clone();
+        for step in &sequence.steps {
+            let (case, outputs) = step.case(&buffers, sequence.fuel)?;
+            let found = self.run(&case)?;
+            if found.len() != outputs.len() {
+                return Err(Failure::Device(format!("it gives {} outputs, and there are {}", found.len(), outputs.len())));
+            }
+            outputs.into_iter().zip(found).for_each(|(n, bytes)| buffers[n] = bytes);
+        }
+        Ok(buffers)
+    }
 
     /// Runs many cases; one answer for each, in their order.
     fn run_batch(&mut self, cases: &[Case]) -> Vec<Answer> {

@@ -6,7 +6,7 @@ use std::fmt;
 
 /// How a subject is wrong about a case.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// It gives other bytes than the reference.
     Bytes,
@@ -24,14 +24,26 @@ pub enum Kind {
     Hang,
     /// Its device fails.
     Device,
+    /// It writes outside of the outputs.
+    WildWrite,
     /// The reference itself gives no outcome to compare with, which is a defect of the case or of the reference.
     Reference,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Kind; 9] =
-        [Kind::Bytes, Kind::Trap, Kind::Refused, Kind::Fuel, Kind::Panic, Kind::Crash, Kind::Hang, Kind::Device, Kind::Reference];
+    pub const ALL: [Kind; 10] = [
+        Kind::Bytes,
+        Kind::Trap,
+        Kind::Refused,
+        Kind::Fuel,
+        Kind::Panic,
+        Kind::Crash,
+        Kind::Hang,
+        Kind::Device,
+        Kind::WildWrite,
+        Kind::Reference,
+    ];
 
     /// One word for it.
     #[must_use]
@@ -45,6 +57,7 @@ impl Kind {
             Kind::Crash => "crash",
             Kind::Hang => "hang",
             Kind::Device => "device",
+            Kind::WildWrite => "wild-write",
             Kind::Reference => "reference",
         }
     }
@@ -88,6 +101,7 @@ pub fn judge(expected: &Result<Outputs, Failure>, got: &Result<Outputs, Failure>
         Err(Failure::Crashed(_)) => Verdict::Wrong(Kind::Crash),
         Err(Failure::Hung(_)) => Verdict::Wrong(Kind::Hang),
         Err(Failure::Device(_)) => Verdict::Wrong(Kind::Device),
+        Err(Failure::WildWrite { .. }) => Verdict::Wrong(Kind::WildWrite),
         Err(Failure::NotRun(_)) => Verdict::NotRun,
     }
 }
@@ -100,6 +114,7 @@ mod tests {
     fn every_pair_has_its_verdict() {
         let bytes = |byte| Ok(vec![vec![byte]]);
         let trap = |tag| Err(Failure::Trap { tag, invocation: [0; 3] });
+        let trap_in = |invocation| Err(Failure::Trap { tag: 1, invocation });
         let rows = [
             (bytes(1), bytes(1), Verdict::Agrees),
             (bytes(1), bytes(2), Verdict::Wrong(Kind::Bytes)),
@@ -107,6 +122,9 @@ mod tests {
             (trap(1), bytes(1), Verdict::Wrong(Kind::Trap)),
             (trap(1), trap(1), Verdict::Agrees),
             (trap(1), trap(2), Verdict::Wrong(Kind::Trap)),
+            (trap(1), trap_in([0, 0, 0]), Verdict::Agrees),
+            (trap(1), trap_in([1, 0, 0]), Verdict::Wrong(Kind::Trap)),
+            (trap_in([0, 1, 0]), trap_in([0, 0, 1]), Verdict::Wrong(Kind::Trap)),
             (trap(1), Err(Failure::Unsupported("f64".into())), Verdict::Skipped),
             (bytes(1), Err(Failure::NotRun("no process".into())), Verdict::NotRun),
             (bytes(1), Err(Failure::Refused("no".into())), Verdict::Wrong(Kind::Refused)),

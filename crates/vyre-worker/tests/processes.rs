@@ -4,8 +4,9 @@
 
 use std::process::Command;
 use std::time::{Duration, Instant};
-use vyre_foundation::ir::Program;
-use vyre_worker::{Answer, Case, Failure, Outputs, Pool, Settings, Subject, serve_judge};
+use vyre_driver::device::Ran;
+use vyre_foundation::ir::{BufferDecl, DataType, Program};
+use vyre_worker::{Answer, Case, Failure, Job, Outputs, Pool, Settings, Side, Subject, serve_judge};
 
 const ROLE: &str = "VYRE_TEST_WORKER";
 
@@ -44,6 +45,7 @@ impl Subject for Obedient {
                 println!("{}", "noise ".repeat(50_000));
                 eprintln!("{}", "louder noise ".repeat(50_000));
             }
+            "grow" => return Ok(vec![vec![7; word.len() + 1]]),
             // Fails only after an `a` and, later, a `b`.
             "c" if self.seen.iter().position(|seen| *seen == b'a') < self.seen.iter().rposition(|seen| *seen == b'b')
                 && self.seen.contains(&b'a') =>
@@ -55,6 +57,17 @@ impl Subject for Obedient {
         }
         Ok(case.inputs.clone())
     }
+
+    fn run_in_place(&mut self, job: Job<'_, '_>) -> Result<Option<Ran>, Failure> {
+        let inputs = job.inputs.iter().map(|bytes| bytes.to_vec()).collect();
+        let case = Case { program: job.program.clone(), inputs, config: job.config.clone(), fuel: job.fuel };
+        let found = self.run(&case)?;
+        if found[0].len() != job.outputs[0].len() {
+            return Err(Failure::Device(format!("{} bytes", found[0].len())));
+        }
+        job.outputs[0].copy_from_slice(&found[0]);
+        Ok(None)
+    }
 }
 
 #[allow(unconditional_recursion, reason = "the stack is meant to overflow")]
@@ -65,21 +78,103 @@ fn overflow(n: u64) -> u64 {
 
 #[test]
 fn the_worker() {
-    match std::env::var(ROLE).as_deref() {
+    let role = std::env::var(ROLE);
+    if role.as_deref().is_ok_and(|role| role != "judge") {
+        let aside = std::fs::OpenOptions::new().write(true).open("/dev/fd/3").expect("standard output was put aside");
+        rustix::stdio::dup2_stdout(aside).expect("standard output can be taken back");
+    }
+    match role.as_deref() {
         Ok("obedient") => serve_judge(|| Box::new(Obedient::default())).expect("the judge listens"),
         Ok("refuses") => {
             eprintln!("there is no such subject");
             std::process::exit(2);
         }
+        Ok("raw") => raw(),
         Ok("mute") => std::thread::sleep(Duration::from_secs(60)),
         _ => {}
     }
 }
 
+/// A worker that speaks the protocol by itself, in JSON, and does what the inputs say in ways that `serve_judge` never would.
+fn raw() {
+    use std::io::{Read, Write};
+    use std::os::fd::AsFd;
+    let mut out = std::fs::File::from(std::io::stdout().as_fd().try_clone_to_owned().expect("standard output"));
+    let mut input = std::io::stdin().lock();
+    let mut next = || {
+        let mut length = [0; 4];
+        input.read_exact(&mut length).unwrap_or_else(|_| std::process::exit(0));
+        let mut content = vec![0; u32::from_le_bytes(length) as usize];
+        input.read_exact(&mut content).expect("a whole message");
+        serde_json::from_slice::<serde_json::Value>(&content).expect("JSON")
+    };
+    let mut say = |text: String| {
+        let mut bytes = (text.len() as u32).to_le_bytes().to_vec();
+        bytes.extend(text.as_bytes());
+        out.write_all(&bytes).expect("the judge listens");
+    };
+    let hello = next();
+    let path = format!("/dev/fd/{}", hello["memory_fd"]);
+    let memory = std::fs::OpenOptions::new().read(true).write(true).open(path).expect("shared memory");
+    let put = |offset: u64, bytes: &[u8]| std::os::unix::fs::FileExt::write_all_at(&memory, bytes, offset).expect("it is there");
+    let get = |offset: u64, bytes: u64| {
+        let mut found = vec![0; bytes as usize];
+        std::os::unix::fs::FileExt::read_exact_at(&memory, &mut found, offset).expect("it is there");
+        found
+    };
+    say(r#"{"vyre_worker":2,"subject":"raw","encoding":"json"}"#.into());
+    loop {
+        let batch = next();
+        let mut answers = Vec::new();
+        for (n, case) in batch["cases"].as_array().expect("cases").iter().enumerate() {
+            let status = |value: u64| put(8 * n as u64, &value.to_le_bytes());
+            status(1);
+            let region = |list: &str| (case[list][0]["offset"].as_u64().unwrap(), case[list][0]["bytes"].as_u64().unwrap());
+            let ((from, length), (to, _)) = (region("inputs"), region("outputs"));
+            let bytes = get(from, length);
+            put(to, &bytes);
+            let mut answer = r#"{"outputs":[]}"#.to_string();
+            match str::from_utf8(&bytes).expect("a word") {
+                "below" => put(to - 3, &[1]),
+                "above" => put(to + length, &[1]),
+                "far" => put(to + length + 60, &[1]),
+                "input" => put(from + 2, &[1]),
+                "before input" => put(from - 64, &[1]),
+                "garbage" => answer = "{".into(),
+                "liar" => answer = r#"{"failure":{"refused":"no"}}"#.into(),
+                "long" => {
+                    say("x".repeat(10));
+                }
+                "ascii" => {
+                    out_of_band();
+                }
+                "shrink" => assert!(memory.set_len(10).is_err(), "the memory can be taken away from the judge"),
+                "flood" => answers.extend((0..1000).map(|_| answer.clone())),
+                "none" => continue,
+                _ => {}
+            }
+            status(2);
+            answers.push(answer);
+        }
+        say(format!(r#"{{"answers":[{}]}}"#, answers.join(",")));
+    }
+}
+
+/// Text where a message should be.
+fn out_of_band() {
+    use std::io::Write;
+    std::io::stdout()
+        .write_all(b"Segmentation fault, or so")
+        .and_then(|()| std::io::stdout().flush())
+        .expect("the judge listens");
+}
+
 fn worker(role: &'static str) -> impl Fn() -> Command + Send + Sync + 'static {
     move || {
-        let mut command = Command::new(std::env::current_exe().expect("the test runs"));
-        command.args(["--exact", "the_worker", "--nocapture"]).env(ROLE, role);
+        // The test harness prints to standard output, where the judge listens, so that is put aside until the worker takes over.
+        let mut command = Command::new("sh");
+        command.args(["-c", "exec \"$0\" --exact the_worker --nocapture 3>&1 >/dev/null"]);
+        command.arg(std::env::current_exe().expect("the test runs")).env(ROLE, role);
         command
     }
 }
@@ -93,7 +188,8 @@ fn pool(settings: Settings) -> Pool {
 }
 
 fn case(word: &str) -> Case {
-    Case::new(Program::default(), vec![word.as_bytes().to_vec()])
+    let program = Program::wrapped(vec![BufferDecl::read_write("x", 0, DataType::U8)], [1, 1, 1], vec![]);
+    Case::new(program, vec![word.as_bytes().to_vec()])
 }
 
 fn cases(words: &[&str]) -> Vec<Case> {
@@ -240,33 +336,144 @@ fn a_worker_that_cannot_start_again_leaves_cases_that_were_not_run() {
     assert!(answers[1..].iter().all(|answer| matches!(answer.outcome, Err(Failure::NotRun(_)))), "{answers:?}");
 }
 
-/// A worker whose judge is gone ends, even if its subject never returns.
 #[test]
-fn a_worker_ends_with_its_judge() {
-    use std::io::{Read, Write};
-    use std::os::fd::OwnedFd;
-    use std::os::unix::net::UnixStream;
-
-    let (mut ours, theirs) = UnixStream::pair().expect("a socket");
-    let mut command = worker("obedient")();
-    let mut child = command.stdin(OwnedFd::from(theirs)).spawn().expect("the worker starts");
-    drop(command);
-    let batch = vyre_worker::encode_batch(&cases(&["one", "hang"])).expect("it is not deep");
-    ours.write_all(&(batch.len() as u32).to_le_bytes()).and_then(|()| ours.write_all(&batch)).expect("the worker reads");
-    // The greeting and the first answer, so that it hangs by now.
-    let mut frames = [0; 40];
-    ours.read_exact(&mut frames).expect("the worker answers");
-    assert!(is_running(child.id()));
-    drop(ours);
-    let start = Instant::now();
-    while start.elapsed() < Duration::from_secs(20) {
-        if child.try_wait().expect("it can be waited for").is_some() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(5));
+fn a_wild_write_is_told_with_buffer_side_and_distance() {
+    let mut pool = Pool::start(worker("raw"), settings()).expect("the worker starts");
+    let wild = |buffer: &str, side, offset| -> Answer { Err(Failure::WildWrite { buffer: buffer.into(), side, offset }).into() };
+    for (word, expected) in [
+        ("below", wild("output 0", Side::Before, 3)),
+        ("above", wild("output 0", Side::After, 0)),
+        ("far", wild("output 0", Side::After, 60)),
+        ("input", wild("input 0", Side::Inside, 2)),
+        ("before input", wild("input 0", Side::Before, 64)),
+    ] {
+        // Alone, and in the middle of others, which keep their answers.
+        assert_eq!(pool.run_batch(&cases(&[word])), [expected.clone()], "{word}");
+        let answers = run(&mut pool, &["one", "two", word, "three", word], &[2, 4]);
+        assert_eq!(answers, [expected.clone(), expected.clone()], "{word}");
     }
-    child.kill().and_then(|()| child.wait()).expect("it is ended");
-    panic!("the worker is still there");
+    assert_eq!(pool.stats().unexplained, 0);
+    assert_eq!(pool.name(), "raw");
+}
+
+#[test]
+fn a_worker_that_lies_or_talks_nonsense_fails_that_case() {
+    let mut pool = Pool::start(worker("raw"), settings()).expect("the worker starts");
+    for word in ["garbage", "liar", "long", "ascii", "flood", "none"] {
+        let answers = run(&mut pool, &["one", word, "two"], &[1]);
+        assert!(crash(&answers[0]).contains("nonsense"), "{word}: {answers:?}");
+    }
+    // The judge's memory stays.
+    run(&mut pool, &["one", "shrink", "two"], &[]);
+    assert_eq!(pool.stats().unexplained, 0);
+}
+
+#[test]
+fn outputs_of_another_length_than_the_launch_says_are_a_failure() {
+    let mut pool = pool(settings());
+    let answers = run(&mut pool, &["one", "grow", "two"], &[1]);
+    assert_eq!(answers[0].outcome, Err(Failure::Device("5 bytes".into())));
+}
+
+#[test]
+fn what_does_not_fit_together_is_refused_and_does_not_run() {
+    let mut pool = pool(settings());
+    let wrong = Case { inputs: vec![], ..case("one") };
+    let answers = pool.run_batch(&[case("one"), wrong, case("two")]);
+    assert!(matches!(answers[1].outcome, Err(Failure::Refused(_))), "{answers:?}");
+    assert_eq!((&answers[0], &answers[2]), (&echo("one"), &echo("two")));
+}
+
+#[test]
+fn large_cases_go_through_and_the_memory_grows_with_them() {
+    let mut pool = pool(settings());
+    let word = "w".repeat(40 << 20);
+    let words = ["one", &word, "two", &word[..5_000_001], &word[..5_000_002], "three"];
+    run(&mut pool, &words, &[]);
+    assert_eq!((pool.stats().started, pool.stats().unexplained), (1, 0));
+}
+
+/// Workers are children that end with their judge, whatever they are doing: here the judge is a process of its own.
+#[test]
+fn kill_9_at_random_moments_leaves_nothing_behind_and_no_answer_wrong() {
+    let kills: u64 = std::env::var("VYRE_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(12);
+    let mut random = 0x9E37_79B9_7F4A_7C15u64;
+    let mut next = move || {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        random
+    };
+    let mut pool = pool(Settings { processes: 2, batch: 4, ..settings() });
+    for kill in 0..kills {
+        let moment = Duration::from_micros(next() % 60_000);
+        if kill % 2 == 0 {
+            // A worker dies, and its judge goes on.
+            let ids = pool.process_ids();
+            let id = ids[(next() % ids.len() as u64) as usize];
+            let killer = std::thread::spawn(move || {
+                std::thread::sleep(moment);
+                signal(id, "-9")
+            });
+            let words: Vec<&str> = std::iter::repeat_n("slow", 12).collect();
+            run(&mut pool, &words, &[]);
+            killer.join().expect("the killer does not panic");
+            assert!(!is_zombie(id), "kill {kill}: a worker that has ended is not waited for");
+            continue;
+        }
+        // A judge dies, perhaps with one of its workers, perhaps before they have started.
+        let mut judge = Command::new(std::env::current_exe().expect("the test runs"));
+        judge.args(["--exact", "the_judge", "--nocapture"]).env(ROLE, "judge");
+        let mut judge = judge.stdout(std::process::Stdio::null()).spawn().expect("the judge starts");
+        std::thread::sleep(moment * 4);
+        let workers = children(judge.id());
+        if next() % 2 == 0
+            && let Some(worker) = workers.first()
+        {
+            signal(*worker, "-9");
+        }
+        judge.kill().and_then(|()| judge.wait()).expect("it is ended");
+        let start = Instant::now();
+        while workers.iter().any(|id| is_running(*id) && !is_zombie(*id)) {
+            assert!(start.elapsed() < Duration::from_secs(10), "kill {kill}: a worker outlives its judge");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+    drop(pool);
+    assert!(children(std::process::id()).iter().all(|id| !is_zombie(*id)));
+}
+
+/// The judge of the test above: runs cases until it is killed.
+#[test]
+fn the_judge() {
+    if std::env::var(ROLE).as_deref() == Ok("judge") {
+        let mut pool = pool(Settings { processes: 2, batch: 4, ..settings() });
+        loop {
+            let words: Vec<&str> = std::iter::repeat_n("slow", 16).collect();
+            run(&mut pool, &words, &[]);
+            run(&mut pool, &["one", "hang"], &[1]);
+        }
+    }
+}
+
+fn signal(id: u32, signal: &str) {
+    // Who is gone already cannot be killed.
+    let _ = Command::new("kill").args([signal, &id.to_string()]).stderr(std::process::Stdio::null()).status();
+}
+
+/// The field of `/proc/ID/stat` behind the name of the program.
+fn stat(id: u32, field: usize) -> Option<String> {
+    let text = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+    text.rsplit_once(')')?.1.split_whitespace().nth(field).map(String::from)
+}
+
+fn is_zombie(id: u32) -> bool {
+    stat(id, 0).as_deref() == Some("Z")
+}
+
+fn children(parent: u32) -> Vec<u32> {
+    let all = std::fs::read_dir("/proc").expect("processes").filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    all.filter(|id| stat(*id, 1).as_deref() == Some(&parent.to_string())).collect()
 }
 
 fn is_running(id: u32) -> bool {

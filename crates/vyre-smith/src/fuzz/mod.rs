@@ -347,7 +347,7 @@ impl Bench {
         }
         let answers = self.subject(make)?.run_batch(&cases);
         let mut decided = None;
-        for (n, Answer { outcome: got, after }) in answers.into_iter().enumerate() {
+        for (n, Answer { outcome: got, after, ran: _ }) in answers.into_iter().enumerate() {
             let (program, input) = places[n];
             // One suspect for each program is enough.
             let settled = decided == Some(program);

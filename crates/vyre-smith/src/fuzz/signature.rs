@@ -78,6 +78,7 @@ pub(super) fn symptom(got: &Result<Outputs, Failure>) -> Option<String> {
             | Failure::OutOfFuel
             | Failure::Hung(_)
             | Failure::Device(_)
+            | Failure::WildWrite { .. }
             | Failure::NotRun(_),
         ) => None,
     }

@@ -215,7 +215,8 @@ fn reduced(
     reducer.normalise();
     reducer.coarse();
     reducer.fine();
-    let stable = reducer.attempts >= config.attempts || {
+    // Without a question left it is not known, and not claimed.
+    let stable = reducer.attempts < config.attempts && {
         let case = reducer.view.case.clone();
         reducer.ask(&case) == Interest::Yes
     };

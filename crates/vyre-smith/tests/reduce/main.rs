@@ -184,6 +184,47 @@ fn a_predicate_that_panics_counts_as_no_and_loses_nothing() {
     assert!(result.size.nodes < 60, "{}", result.size);
 }
 
+/// A dispatch of no invocations is the smallest of all and shows nothing, whatever the predicate says about it.
+#[test]
+fn a_dispatch_in_which_nothing_runs_never_wins() {
+    for number in 0..12 {
+        let mut case = large(number);
+        // Without a grid the number of invocations follows from lengths, which can become zero.
+        case.config.grid_override = None;
+        if case.plan().is_err() {
+            continue;
+        }
+        let result = reduced(case.clone(), |_| true);
+        assert!(result.size.invocations > 0, "{number}: {}\n{}", result.size, result.case.program);
+        for candidate in smaller(&case).expect("valid") {
+            assert!(candidate.plan().expect("valid").invocations() > 0, "{}", candidate.program);
+        }
+    }
+}
+
+/// What it says about itself holds for every number of questions: without the last one nothing is claimed.
+#[test]
+fn nothing_is_called_stable_that_was_not_asked_again() {
+    for attempts in 1..40 {
+        let mut seen = Vec::new();
+        let mut once = |case: &Case| {
+            let new = !seen.contains(case);
+            seen.push(case.clone());
+            Interest::from(new)
+        };
+        let config = Config { attempts, ..Config::default() };
+        let result = reduce(large(4), &config, &mut once, &mut |_| {}).expect("interesting");
+        assert!(!result.stable, "after {attempts} questions");
+        let mut asked = 0;
+        let mut always = |_: &Case| {
+            asked += 1;
+            Interest::Yes
+        };
+        let result = reduce(large(4), &config, &mut always, &mut |_| {}).expect("interesting");
+        assert_eq!(result.stable, attempts > 1, "after {asked} of {attempts} questions");
+    }
+}
+
 #[test]
 fn a_predicate_that_contradicts_itself_is_told_and_the_best_is_kept() {
     // It says yes to everything once, and no when it sees it again.
