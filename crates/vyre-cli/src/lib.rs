@@ -30,8 +30,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use vyre::Report;
-use vyre::files;
 use vyre::diagnostic::Source;
+use vyre::files;
 use vyre::ir::Program;
 
 #[derive(Parser)]

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
-use vyre::files::is_same;
 use vyre::backend::registry::acquire;
+use vyre::files::is_same;
 use vyre::ir::{DataType, Program};
 use vyre::kernel::Kernel;
 use vyre::launch::plan;
@@ -193,7 +193,9 @@ fn on_backend(args: &Args, name: &str, launched: &Launched, inputs: &[&[u8]]) ->
             let options = Options { fuel: TRAP_FUEL, ..launched.options.clone() };
             // Only the reference knows the statement. It is asked if it takes little time, and believed if it means the same trap.
             match vyre::reference::run(program, inputs, &options) {
-                Err(found @ RunError::Trap { tag: of, invocation: by, .. }) if (of, by) == (*tag, *invocation) => found.report(program),
+                Err(found @ RunError::Trap { tag: of, invocation: by, .. }) if (of, by) == (*tag, *invocation) => {
+                    found.report(program)
+                }
                 Ok(_) | Err(_) => error.report(Some(program)),
             }
         }

@@ -28,9 +28,18 @@ fn folder() -> TempDir {
         "program add {\n  workgroup 2\n  const k: i32 = 1\n  buffer a: read i32 @0\n  buffer out: output i32 @1\n\n  \
          out[gid.x] = a[gid.x] + k\n}\n",
     );
-    write("two.vyre", "program two {\n  workgroup 1\n  buffer a: read u32 @0\n  buffer x: output u32 @1\n  buffer y: output u32 @2\n\n  x[gid.x] = a[gid.x]\n  y[gid.x] = a[gid.x] + 1\n}\n");
-    write("wide.vyre", "program wide {\n  workgroup 1\n  buffer out: output i64[2] @0\n\n  out[0] = -5i64\n  out[1] = 9223372036854775807i64\n}\n");
-    write("count.vyre", "program count {\n  workgroup 4\n  buffer x: read u32 @0\n  buffer n: output u32[1] @1\n\n  if gid.x < len(x) {\n    atomic.add(n, 0, 1)\n  }\n}\n");
+    write(
+        "two.vyre",
+        "program two {\n  workgroup 1\n  buffer a: read u32 @0\n  buffer x: output u32 @1\n  buffer y: output u32 @2\n\n  x[gid.x] = a[gid.x]\n  y[gid.x] = a[gid.x] + 1\n}\n",
+    );
+    write(
+        "wide.vyre",
+        "program wide {\n  workgroup 1\n  buffer out: output i64[2] @0\n\n  out[0] = -5i64\n  out[1] = 9223372036854775807i64\n}\n",
+    );
+    write(
+        "count.vyre",
+        "program count {\n  workgroup 4\n  buffer x: read u32 @0\n  buffer n: output u32[1] @1\n\n  if gid.x < len(x) {\n    atomic.add(n, 0, 1)\n  }\n}\n",
+    );
     write("long.vyre", "program long {\n  workgroup 64\n  buffer out: output u32[300] @0\n\n  out[gid.x] = gid.x\n}\n");
     write("bad.vyre", "program bad {\n  workgroup 1\n  buffer out: output u32[1] @0\n\n  out[0] = 1.5\n}\n");
     write("ugly.vyre", "program ugly { workgroup 1\nbuffer out: output u32[1] @0\n out[0]=1\n}\n");
@@ -141,7 +150,11 @@ fn check_of_files() {
             (&["check", "no.vyre", "bad.vyre", "add.vyre"], 2, "add.vyre: ok"),
             (&["check", "--checked", "racy.vyre"], 1, "W0501"),
             // The command that shows it again has all flags, quoted.
-            (&["check", "--checked", "add.vyre", "--in", "a=1,2", "--const", "k=3", "--grid", "1"], 0, "deterministic under every schedule"),
+            (
+                &["check", "--checked", "add.vyre", "--in", "a=1,2", "--const", "k=3", "--grid", "1"],
+                0,
+                "deterministic under every schedule",
+            ),
         ],
     );
     let Called { out, err, .. } = vyre(at, &["check", "--checked", "racy.vyre", "--grid", "1,1,1", "--max-output-bytes", "99"]);

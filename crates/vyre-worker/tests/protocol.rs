@@ -13,7 +13,12 @@ fn batch() -> Batch {
     let run = Run { program: 0, config: Default::default(), grid: [1, 1, 1], workgroup: [1, 1, 1], buffers: None };
     let inputs = vec![Region { offset: 65600, bytes: 4 }];
     let outputs = vec![Region { offset: 65792, bytes: 4 }];
-    Batch { memory: 1 << 20, data: 65536, programs: vec![program], cases: vec![Work { run: vec![run], inputs, outputs, fuel: 1000 }] }
+    Batch {
+        memory: 1 << 20,
+        data: 65536,
+        programs: vec![program],
+        cases: vec![Work { run: vec![run], inputs, outputs, fuel: 1000 }],
+    }
 }
 
 fn answers() -> Answers {

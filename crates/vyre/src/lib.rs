@@ -34,9 +34,9 @@
 //! ```
 
 pub use vyre_driver::{
-    BackendError, CompiledPipeline, Device, Dispatch, DispatchConfig, OutputBuffers, PendingDispatch, Ran, ResidentError, ResidentRange,
-    ResidentStep, Resource, Results, TimedDispatchResult, VyreBackend, backend, device, files, grid_sync, json, observability,
-    pipeline, route, specialization,
+    BackendError, CompiledPipeline, Device, Dispatch, DispatchConfig, OutputBuffers, PendingDispatch, Ran, ResidentError,
+    ResidentRange, ResidentStep, Resource, Results, TimedDispatchResult, VyreBackend, backend, device, files, grid_sync, json,
+    observability, pipeline, route, specialization,
 };
 // Linked for its registrations.
 use vyre_driver_reference as _;

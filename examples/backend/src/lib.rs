@@ -114,7 +114,11 @@ fn refuse_what_we_lack(kernel: &Kernel) -> Result<(), DeviceError> {
     }
     for stmt in &kernel.stmts {
         match stmt.kind {
-            StmtKind::Let { .. } | StmtKind::Assign { .. } | StmtKind::Store { .. } | StmtKind::If { .. } | StmtKind::Scope { .. } => {}
+            StmtKind::Let { .. }
+            | StmtKind::Assign { .. }
+            | StmtKind::Store { .. }
+            | StmtKind::If { .. }
+            | StmtKind::Scope { .. } => {}
             StmtKind::Loop { .. }
             | StmtKind::Break
             | StmtKind::Continue
@@ -128,10 +132,7 @@ fn refuse_what_we_lack(kernel: &Kernel) -> Result<(), DeviceError> {
     }
     for expr in &kernel.exprs {
         match &expr.kind {
-            ExprKind::Lit { .. }
-            | ExprKind::Var { .. }
-            | ExprKind::Len { .. }
-            | ExprKind::Load { .. } => {}
+            ExprKind::Lit { .. } | ExprKind::Var { .. } | ExprKind::Len { .. } | ExprKind::Load { .. } => {}
             ExprKind::Binary { ty: Scalar::U32, .. } => {}
             ExprKind::Binary { .. } => return lacks("ops on other types than u32"),
             ExprKind::Builtin { builtin: Builtin::Invocation(Axis::X) } => {}
