@@ -78,7 +78,7 @@ pub struct Args {
     /// Run the subject in processes of its own
     #[arg(long)]
     isolated: bool,
-    /// How long one case may take in a process of its own
+    /// How long one case may take: in a process of its own, and on the reference
     #[arg(long, value_name = "S", value_parser = seconds, default_value = "10")]
     deadline: Duration,
     /// Where findings go
@@ -240,6 +240,7 @@ fn search(args: &Args) -> Result<(), Failure> {
     let config = Config {
         programs,
         time: args.seconds,
+        deadline: Some(args.deadline),
         jobs,
         attempts: if args.no_reduce { 0 } else { Config::default().attempts },
         folder: Some(args.out.clone()),

@@ -2,6 +2,7 @@
 
 use crate::metamorphic::{METAMORPHIC, Metamorphic};
 use std::fmt;
+use std::time::{Duration, Instant};
 use vyre_foundation::config::SpecMap;
 use vyre_foundation::ir::{BinaryOp, Expr, Item, Program};
 use vyre_foundation::launch::plan;
@@ -98,9 +99,22 @@ pub fn expected(case: &Case) -> Result<Outputs, Failure> {
 #[derive(Default)]
 pub struct Reference {
     ready: Option<(Program, SpecMap, Program)>,
+    limit: Option<Duration>,
 }
 
 impl Reference {
+    /// One that takes no longer than this for a case.
+    #[must_use]
+    pub fn within(limit: Option<Duration>) -> Reference {
+        Reference { ready: None, limit }
+    }
+
+    /// How long it may take for a case.
+    #[must_use]
+    pub fn limit(&self) -> Option<Duration> {
+        self.limit
+    }
+
     /// What it gives for a case.
     pub fn expected(&mut self, case: &Case) -> Result<Outputs, Failure> {
         let kept = |(program, values, _): &(Program, SpecMap, Program)| {
@@ -110,8 +124,12 @@ impl Reference {
             Some((.., program)) => program,
             None => specialized(case)?,
         };
-        let options = Options { launch: case.config.launch(), fuel: case.fuel, ..Options::default() };
-        let outcome = vyre_reference::run(&program, &case.input_slices(), &options).map_err(failure);
+        let deadline = self.limit.and_then(|limit| Instant::now().checked_add(limit));
+        let options = Options { launch: case.config.launch(), fuel: case.fuel, deadline, ..Options::default() };
+        let outcome = vyre_reference::run(&program, &case.input_slices(), &options).map_err(|error| match (error, self.limit) {
+            (RunError::Timeout, Some(limit)) => Failure::Hung(limit),
+            (error, _) => failure(error),
+        });
         self.ready = Some((case.program.clone(), case.config.specialization.clone(), program));
         outcome
     }

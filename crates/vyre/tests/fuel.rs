@@ -88,3 +88,26 @@ fn a_long_loop_runs_out_of_fuel_under_every_schedule_and_in_bulk() {
     let options = Options { fuel: 20_000, ..Options::default() };
     assert_eq!(bulk::run(&program, &[], &options), Err(RunError::OutOfFuel { fuel: 20_000 }));
 }
+
+/// Without the deadline each of these takes years.
+#[test]
+fn a_deadline_ends_every_way_to_run_a_program() {
+    let text = "program p {\n  workgroup 64\n  buffer out: output u32[64] @0\n\n  for i in 0..0xffff_ffff {\n    \
+                for j in 0..0xffff_ffff {\n      out[gid.x] = out[gid.x] + i * j\n    }\n  }\n}\n";
+    let program = vyre::text::parse("p", text).expect("it is right");
+    let soon = || Some(std::time::Instant::now() + std::time::Duration::from_millis(50));
+    let options = |schedule| Options { fuel: u64::MAX, deadline: soon(), schedule, ..Options::default() };
+    for schedule in [Schedule::Forward, Schedule::Interleave, Schedule::Shuffle(3)] {
+        assert_eq!(run(&program, &[], &options(schedule)), Err(RunError::Timeout));
+    }
+    assert_eq!(bulk::run(&program, &[], &options(Schedule::Forward)), Err(RunError::Timeout));
+    let limit = std::time::Duration::from_millis(50);
+    let config = vyre::DispatchConfig { timeout: Some(limit), ..Default::default() };
+    for (_, device) in vyre::backend::registry::registered_devices() {
+        let backend = vyre::backend::registry::acquire(&device.id).expect("it opens");
+        let result = backend.dispatch_borrowed(&program, &[], &config);
+        assert_eq!(result, Err(vyre::BackendError::Timeout { limit }), "{}", device.id);
+        let begun = backend.dispatch_borrowed_async(&program, &[], &config).and_then(|pending| pending.wait());
+        assert_eq!(begun, Err(vyre::BackendError::Timeout { limit }), "{}, begun", device.id);
+    }
+}

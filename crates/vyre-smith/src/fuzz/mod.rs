@@ -95,6 +95,8 @@ pub struct Config {
     pub programs: Option<u64>,
     /// After which time to stop; what was found by then is still reduced.
     pub time: Option<Duration>,
+    /// How long the reference may take for one case. One that takes longer is a finding about the reference.
+    pub deadline: Option<Duration>,
     /// Threads.
     pub jobs: usize,
     /// How often the subject is asked in one reduction; 0 for no reduction.
@@ -109,7 +111,7 @@ impl Default for Config {
     /// One thread, 20,000 attempts, no limits; nothing is written.
     fn default() -> Self {
         let replay = Box::new(|path: &Path| format!("vyre fuzz --replay {}", path.display()));
-        Config { programs: None, time: None, jobs: 1, attempts: 20_000, folder: None, replay }
+        Config { programs: None, time: None, deadline: None, jobs: 1, attempts: 20_000, folder: None, replay }
     }
 }
 
@@ -207,7 +209,7 @@ pub fn fuzz(source: &dyn Source, make: &Make<'_>, config: &Config, heard: &mut d
     let next = AtomicU64::new(0);
     let taken = Turn::default();
     let work = |sender: mpsc::Sender<(u64, Result<Part, String>)>| {
-        let mut bench = Bench { subject: None, reference: Reference::default() };
+        let mut bench = Bench { subject: None, reference: Reference::within(config.deadline) };
         loop {
             let over = config.time.is_some_and(|time| start.elapsed() >= time);
             if stop.load(Ordering::Relaxed) || over {
@@ -325,7 +327,7 @@ impl Bench {
     fn expected(&mut self, case: &Case) -> Result<Outputs, Failure> {
         let reference = &mut self.reference;
         caught(|| reference.expected(case)).unwrap_or_else(|message| {
-            *reference = Reference::default();
+            *reference = Reference::within(reference.limit());
             Err(Failure::Panicked(message))
         })
     }
@@ -427,7 +429,7 @@ impl<'a> Ledger<'a> {
         config: &'a Config,
         heard: &'a mut dyn FnMut(&Event<'_>),
     ) -> Result<Self, Error> {
-        let bench = Bench { subject: None, reference: Reference::default() };
+        let bench = Bench { subject: None, reference: Reference::within(config.deadline) };
         let mut ledger = Ledger { source, make, config, heard, bench, marks: Vec::new(), summary: Summary::default() };
         let Some(folder) = &config.folder else { return Ok(ledger) };
         let fails = |error| Error::Folder(folder.clone(), error);
