@@ -92,9 +92,9 @@ fn a_long_loop_runs_out_of_fuel_under_every_schedule_and_in_bulk() {
 /// Without the deadline each of these takes years.
 #[test]
 fn a_deadline_ends_every_way_to_run_a_program() {
-    let text = "program p {\n  workgroup 64\n  buffer out: output u32[64] @0\n\n  for i in 0..0xffff_ffff {\n    \
+    let source = "program p {\n  workgroup 64\n  buffer out: output u32[64] @0\n\n  for i in 0..0xffff_ffff {\n    \
                 for j in 0..0xffff_ffff {\n      out[gid.x] = out[gid.x] + i * j\n    }\n  }\n}\n";
-    let program = vyre::text::parse("p", text).expect("it is right");
+    let program = text::parse("p", source).expect("it is right");
     let soon = || Some(std::time::Instant::now() + std::time::Duration::from_millis(50));
     let options = |schedule| Options { fuel: u64::MAX, deadline: soon(), schedule, ..Options::default() };
     for schedule in [Schedule::Forward, Schedule::Interleave, Schedule::Shuffle(3)] {
