@@ -228,24 +228,25 @@ impl fmt::Debug for Body {
 }
 
 /// What a statement is made of, whatever its kind, as shared or as mutable references.
-struct NodeParts<Expr, Exprs, Body, Name, Result> {
+pub(super) struct NodeParts<Expr, Exprs, Body, Name, Result> {
     /// The variable that it declares in the scope it stands in; see `result` for those of operations.
-    declares: Option<Name>,
+    pub(super) declares: Option<Name>,
     /// The variable that it declares for its bodies alone.
-    counter: Option<Name>,
+    pub(super) counter: Option<Name>,
     /// The variable that it changes.
-    assigns: Option<Name>,
+    pub(super) assigns: Option<Name>,
     /// The buffer that it accesses itself; the index is then the first expression.
-    buffer: Option<Name>,
+    pub(super) buffer: Option<Name>,
     /// Where an operation puts its result.
-    result: Option<Result>,
+    pub(super) result: Option<Result>,
     /// The expressions in source order, first those that each have a field.
-    exprs: [Option<Expr>; 2],
+    pub(super) exprs: [Option<Expr>; 2],
     /// Then those in a list.
-    operands: Exprs,
+    pub(super) operands: Exprs,
     /// Whether the last of those with a field is the value that a variable or an element gets.
-    has_value: bool,
-    bodies: [Option<Body>; 2],
+    pub(super) has_value: bool,
+    /// The bodies in source order.
+    pub(super) bodies: [Option<Body>; 2],
 }
 
 /// The parts of a statement. Everything below that asks for some of them, for any statement, is read off this list.
@@ -295,8 +296,9 @@ macro_rules! parts {
 }
 
 impl Node {
+    /// For those who ask for several: one look at the kind of the statement.
     #[inline(always)]
-    fn parts(&self) -> NodeParts<&Expr, &[Expr], &Body, &Name, &Option<Name>> {
+    pub(super) fn parts(&self) -> NodeParts<&Expr, &[Expr], &Body, &Name, &Option<Name>> {
         parts!(self)
     }
 
@@ -307,14 +309,8 @@ impl Node {
 
     /// The expressions of this statement, in source order; not those of statements below it.
     pub fn exprs(&self) -> impl DoubleEndedIterator<Item = &Expr> {
-        let (few, many) = self.expr_lists();
-        few.into_iter().flatten().chain(many)
-    }
-
-    /// The expressions of this statement: first those that each have a field, then those in a list.
-    pub(super) fn expr_lists(&self) -> ([Option<&Expr>; 2], &[Expr]) {
         let NodeParts { exprs, operands, .. } = self.parts();
-        (exprs, operands)
+        exprs.into_iter().flatten().chain(operands)
     }
 
     /// The expressions of this statement, in source order, to change them.

@@ -3,7 +3,7 @@
 use super::buffer::{BufferDecl, Element, Size};
 use super::expr::Expr;
 use super::name::Name;
-use super::node::{Body, Node};
+use super::node::{Body, Node, NodeParts};
 use super::tree::{Item, NodeId, Walk};
 use crate::diagnostic::{BufferPart, Location, Report, Source};
 use crate::interface::Interface;
@@ -223,9 +223,10 @@ impl Program {
             match item {
                 Item::Node(node) => {
                     counts.stmts += 1;
-                    let declares = node.declares().or(node.counter()).is_some();
+                    let NodeParts { declares, counter, result, buffer, .. } = node.parts();
+                    let declares = declares.or(counter).or(result.and_then(Option::as_ref)).is_some();
                     counts.vars += usize::from(declares);
-                    counts.accesses += usize::from(node.access().is_some());
+                    counts.accesses += usize::from(buffer.is_some());
                 }
                 Item::Expr(expr) => {
                     counts.exprs += 1;

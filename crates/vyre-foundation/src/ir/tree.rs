@@ -1,7 +1,7 @@
 //! Everything that must work on trees of any depth: drop, clone, compare and walk keep their own stack instead of recursing.
 
 use super::expr::{Child, Expr};
-use super::node::{Body, Node};
+use super::node::{Body, Node, NodeParts};
 use crate::wire;
 
 /// Where in a program something is: the number of a statement or expression in the walk of [`Walk`], from 0.
@@ -47,10 +47,14 @@ impl<'a> Walk<'a> {
     }
 
     fn enter_node(&mut self, node: &'a Node, depth: u32) {
-        self.stack.extend(node.bodies().rev().map(|body| (Rest::Nodes(body.iter()), depth)));
-        let (few, many) = node.expr_lists();
-        self.stack.push((Rest::Exprs(many.iter()), depth));
-        self.stack.extend(few.into_iter().rev().flatten().map(|expr| (Rest::Expr(Some(expr)), depth)));
+        let NodeParts { exprs, operands, bodies, .. } = node.parts();
+        for body in bodies.into_iter().rev().flatten().filter(|body| !body.is_empty()) {
+            self.stack.push((Rest::Nodes(body.iter()), depth));
+        }
+        if !operands.is_empty() {
+            self.stack.push((Rest::Exprs(operands.iter()), depth));
+        }
+        self.stack.extend(exprs.into_iter().rev().flatten().map(|expr| (Rest::Expr(Some(expr)), depth)));
     }
 
     fn enter_expr(&mut self, expr: &'a Expr, depth: u32) {

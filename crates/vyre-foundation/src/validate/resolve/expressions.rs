@@ -208,6 +208,7 @@ impl Resolver<'_> {
         }
     }
 
+    #[inline]
     pub(super) fn index(&mut self, expr: &Expr) -> Typed {
         self.fixed(expr, Scalar::U32, ErrorCode::E0306, "an index")
     }

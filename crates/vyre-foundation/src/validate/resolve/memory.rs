@@ -9,11 +9,13 @@ use crate::text::suggest::nearest;
 use vyre_spec::{ErrorCode, Scalar, Storage, ValueType};
 
 impl Resolver<'_> {
+    #[inline]
     pub(super) fn access(&mut self, kind: AccessKind, buffer: BufferId, index: ExprId, node: NodeId) -> AccessId {
         self.kernel.accesses.push(MemoryAccess { kind, buffer, index, stmt: self.stmt, node });
         AccessId(self.kernel.accesses.len() as u32 - 1)
     }
 
+    #[inline]
     pub(super) fn buffer(&mut self, name: &Name, place: NodeId) -> Option<BufferId> {
         let location = Location::Head(place);
         if let Some(binding) = self.visible(name) {

@@ -102,10 +102,12 @@ pub(super) fn resolve(program: &Program, counts: &Counts, poison: &Poison) -> (K
 }
 
 impl Resolver<'_> {
+    #[inline]
     fn mistake(&mut self, diagnostic: Diagnostic) {
         self.mistakes.push(diagnostic);
     }
 
+    #[inline]
     fn place(&mut self) -> NodeId {
         let place = NodeId(self.next_place);
         self.next_place += 1;

@@ -29,6 +29,7 @@ pub(super) struct Binding {
 
 impl<'a> Resolver<'a> {
     /// What a name stands for here.
+    #[inline]
     pub(super) fn visible(&self, name: &Name) -> Option<&Binding> {
         self.names.get(name).filter(|binding| !binding.ended)
     }

@@ -8,6 +8,7 @@ use vyre_spec::{ErrorCode, Operand, Scalar, TypeSet, ValueType};
 
 impl Resolver<'_> {
     /// An expression that must have this type.
+    #[inline]
     pub(super) fn fixed(&mut self, expr: &Expr, expected: Scalar, code: ErrorCode, what: &str) -> Typed {
         let value = self.expr(expr);
         if let Some(found) = value.ty.filter(|found| *found != ValueType::Scalar(expected)) {
@@ -21,6 +22,7 @@ impl Resolver<'_> {
 
     /// Checks the operands of an op against its row; gives what its type variable stands for. `known` is the type variable where
     /// something other than an operand decides it.
+    #[inline]
     pub(super) fn op(&mut self, op: OpId, known: Option<ValueType>, operands: &[Typed], place: NodeId) -> Option<Scalar> {
         let info = op.info();
         if operands.len() != info.operands.len() {
@@ -205,6 +207,7 @@ impl Resolver<'_> {
         }
     }
 
+    #[inline]
     pub(super) fn note_type(&mut self, ty: ValueType) {
         let scalar = match ty {
             ValueType::Scalar(scalar) | ValueType::Vector(scalar, _) => scalar,
