@@ -112,17 +112,22 @@ impl Tile {
                 7 => {
                     let var = self.vars;
                     self.vars += 1;
-                    let value = if self.dice.one_in(2) { "1".into() } else { self.dice.expr(&all, 1) };
+                    let value = match self.dice.below(3) {
+                        0 => "1".into(),
+                        1 => "lid.x".into(),
+                        _ => self.dice.expr(&all, 1),
+                    };
                     self.line(depth, &format!("let v{var} = {value}"));
                     names.push(format!("v{var}"));
                     assigned.push(format!("v{var}"));
                 }
                 8 if !assigned.is_empty() => {
                     let var = assigned[self.dice.below(assigned.len())].clone();
-                    let value = match self.dice.below(4) {
+                    let value = match self.dice.below(6) {
                         0 => format!("{var} * 2"),
                         1 => format!("{var} / 2"),
                         2 => format!("{var} + 1"),
+                        3 | 4 => self.dice.expr(&["lid.x", "1", "3", "n[0]"], 1),
                         _ => self.dice.expr(&all, 1),
                     };
                     self.line(depth, &format!("{var} = {value}"));

@@ -951,6 +951,7 @@ fn hand_over(ssa: &Ssa, id: InstId, values: &[Value], sources: &mut HashMap<Valu
     let args = ssa.region(body).args.iter().skip(1);
     for ((arg, result), value) in args.zip(&ssa.inst(id).results).zip(values) {
         sources.entry(*arg).or_default().push(*value);
-        sources.entry(*result).or_default().push(*value);
+        // A loop results in what it carries when it ends.
+        sources.entry(*result).or_default().extend([*value, *arg]);
     }
 }
