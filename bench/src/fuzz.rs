@@ -7,13 +7,14 @@ use std::time::Duration;
 use vyre_smith::fuzz::{Config, Programs, Source, Summary, fuzz};
 use vyre_smith::generate::{Preset, dna, generate};
 use vyre_smith::subjects::subject;
-use vyre_worker::{Contained, Pool, Settings, Subject, serve_judge};
+use vyre_worker::{Case, Contained, Failure, Job, Outputs, Pool, Ran, Settings, Subject, serve_judge};
 
 const PROGRAMS: u64 = 2000;
 
 /// What `vyre-bench worker` does: the other side of the isolated run below.
 pub fn worker() {
-    if let Err(error) = serve_judge(bulk) {
+    let make = || if std::env::var_os(ECHO).is_some() { Box::new(Echo) as Box<dyn Subject> } else { bulk() };
+    if let Err(error) = serve_judge(make) {
         eprintln!("{error}");
     }
 }
@@ -27,13 +28,88 @@ fn in_process() -> Result<Box<dyn Subject>, String> {
 }
 
 fn isolated() -> Result<Box<dyn Subject>, String> {
+    Ok(Box::new(pool(false)?))
+}
+
+fn pool(echo: bool) -> Result<Pool, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let command = move || {
         let mut command = Command::new(&program);
         command.arg("worker");
+        if echo {
+            command.env(ECHO, "1");
+        }
         command
     };
-    Ok(Box::new(Pool::start(command, Settings::default())?))
+    Pool::start(command, Settings::default())
+}
+
+/// Whether the worker only gives inputs back.
+const ECHO: &str = "VYRE_BENCH_ECHO";
+
+/// Gives its inputs back: what is left is what isolation costs.
+struct Echo;
+
+impl Subject for Echo {
+    fn name(&self) -> &str {
+        "echo"
+    }
+
+    fn run(&mut self, case: &Case) -> Result<Outputs, Failure> {
+        Ok(case.inputs.clone())
+    }
+
+    fn run_in_place(&mut self, job: Job<'_, '_>) -> Result<Option<Ran>, Failure> {
+        job.outputs.iter_mut().zip(job.inputs).for_each(|(output, input)| output.copy_from_slice(input));
+        Ok(None)
+    }
+}
+
+/// Nanoseconds that all threads of a process have had a processor.
+fn cpu_ns(id: u32) -> f64 {
+    let threads = std::fs::read_dir(format!("/proc/{id}/task")).into_iter().flatten().flatten();
+    let stats = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("schedstat")).ok());
+    stats.filter_map(|text| text.split(' ').next()?.parse::<f64>().ok()).sum()
+}
+
+/// The processor time of judge and worker together for these cases, in nanoseconds; the least of some runs.
+fn cpu_of(pool: &mut Pool, cases: &[Case]) -> f64 {
+    let ids: Vec<u32> = pool.process_ids().into_iter().chain([std::process::id()]).collect();
+    let total = || ids.iter().map(|id| cpu_ns(*id)).sum::<f64>();
+    let run = |pool: &mut Pool| {
+        let before = total();
+        let answers = pool.run_batch(cases);
+        assert!(answers.iter().all(|answer| answer.outcome.is_ok()), "{:?}", answers[0]);
+        total() - before
+    };
+    run(pool);
+    (0..7).map(|_| run(pool)).fold(f64::INFINITY, f64::min)
+}
+
+/// What it costs that a subject runs in a process of its own.
+pub fn isolation() {
+    println!("\n{:<44} {:>12} {:>12}", "isolation", "measured", "goal");
+    let text = "program p {\n  workgroup 64\n  buffer x: read_write u32 @0\n  x[gid.x] = x[gid.x] * 3 ^ gid.x\n}";
+    let program = vyre::text::parse("p.vyre", text).expect("a program");
+    let cases = |count: usize, elements: usize| -> Vec<Case> {
+        (0..count).map(|n| Case::new(program.clone(), vec![vec![n as u8; 4 * elements]])).collect()
+    };
+    let mut echo = pool(true).expect("a worker");
+    let small = cases(64 * 50, 16);
+    println!(
+        "{:<44} {:>12.2} {:>12}",
+        "CPU µs per case of 16 elements, echo",
+        cpu_of(&mut echo, &small) / 1e3 / small.len() as f64,
+        "<= 3"
+    );
+    let large = cases(64, 65_536);
+    let per_second = 64.0 * 65_536.0 / cpu_of(&mut echo, &large) * 1e3;
+    println!("{:<44} {per_second:>12.0} {:>12}", "M elements per CPU s, 65,536 a case, echo", ">= 400");
+    let (mut here, mut there) = (Contained::new(bulk), pool(false).expect("a worker"));
+    let [alone, apart] =
+        interleaved([&mut || drop(black_box(here.run_batch(&large))), &mut || drop(black_box(there.run_batch(&large)))]);
+    let ratio = apart.as_secs_f64() / alone.as_secs_f64();
+    println!("{:<44} {ratio:>12.2} {:>12}", "bulk, 65,536 elements a case: isolated ÷ not", "<= 1.10");
 }
 
 fn rate(time: Duration, count: usize) -> f64 {

@@ -55,7 +55,7 @@ fn main() {
         return fuzz::worker();
     }
     // `vyre-bench NAME …` measures these alone.
-    let parts: [(&str, fn()); 7] = [
+    let parts: [(&str, fn()); 8] = [
         ("bulk", evaluators),
         ("checked", checked_against_plain),
         ("xor", xor_against_native),
@@ -63,6 +63,7 @@ fn main() {
         ("middle", middle::figures),
         ("driver", driver::figures),
         ("fuzz", fuzz::figures),
+        ("isolation", fuzz::isolation),
     ];
     for (name, part) in parts {
         if args.is_empty() || args.iter().any(|arg| arg == name) {

@@ -3,7 +3,7 @@
 use crate::metamorphic::{METAMORPHIC, Metamorphic};
 use std::fmt;
 use std::time::{Duration, Instant};
-use vyre_foundation::config::SpecMap;
+use vyre_foundation::config::{DispatchConfig, SpecMap};
 use vyre_foundation::ir::{BinaryOp, Expr, Item, Program};
 use vyre_foundation::launch::plan;
 use vyre_foundation::passes::{PASSES, Pass, optimize};
@@ -11,7 +11,7 @@ use vyre_foundation::text::suggest::nearest;
 use vyre_reference::bulk::Bulk;
 use vyre_reference::faults::{self, BulkFault, Fault};
 use vyre_reference::{Limits, Options, RunError};
-use vyre_worker::{Case, Failure, Outputs, Subject};
+use vyre_worker::{Case, Failure, Job, Outputs, Ran, Subject};
 
 /// A name that no subject has.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -55,8 +55,8 @@ pub fn subject(name: &str) -> Result<Box<dyn Subject>, UnknownSubject> {
     }
     let known: Option<Box<dyn Subject>> = match name.split_once(':') {
         None => match name {
-            "bulk" => Some(Box::new(BulkSubject { name: name.into(), how: HowBulk::Plain, ready: None })),
-            "bulk-compacted" => Some(Box::new(BulkSubject { name: name.into(), how: HowBulk::CompactAlways, ready: None })),
+            "bulk" => Some(Box::new(BulkSubject::new(name, HowBulk::Plain))),
+            "bulk-compacted" => Some(Box::new(BulkSubject::new(name, HowBulk::CompactAlways))),
             "passes" => Some(Box::new(Passes)),
             "plain" => Some(Box::new(Plain)),
             _ => None,
@@ -65,9 +65,9 @@ pub fn subject(name: &str) -> Result<Box<dyn Subject>, UnknownSubject> {
         Some(("fault", fault)) => {
             Fault::from_name(fault).map(|fault| Box::new(Faulty { name: name.into(), fault }) as Box<dyn Subject>)
         }
-        Some(("bulk-fault", fault)) => BulkFault::from_name(fault).map(|fault| {
-            Box::new(BulkSubject { name: name.into(), how: HowBulk::Fault(fault), ready: None }) as Box<dyn Subject>
-        }),
+        Some(("bulk-fault", fault)) => {
+            BulkFault::from_name(fault).map(|fault| Box::new(BulkSubject::new(name, HowBulk::Fault(fault))) as Box<dyn Subject>)
+        }
         Some(_) => None,
     };
     known.ok_or_else(|| {
@@ -167,6 +167,8 @@ struct BulkSubject {
     name: String,
     how: HowBulk,
     ready: Option<Ready>,
+    /// Outputs of before, whose memory is used again.
+    outputs: Outputs,
 }
 
 enum HowBulk {
@@ -191,17 +193,44 @@ impl Subject for BulkSubject {
     }
 
     fn run(&mut self, case: &Case) -> Result<Outputs, Failure> {
-        let kept = |ready: &Ready| ready.program == case.program && ready.specialization == case.config.specialization;
+        let mut outputs = Vec::new();
+        self.run_into(&case.program, &case.config, case.fuel, &case.input_slices(), &mut outputs)?;
+        Ok(outputs)
+    }
+
+    fn run_in_place(&mut self, mut job: Job<'_, '_>) -> Result<Option<Ran>, Failure> {
+        let mut outputs = std::mem::take(&mut self.outputs);
+        self.run_into(job.program, job.config, job.fuel, job.inputs, &mut outputs)?;
+        job.put(&outputs)?;
+        self.outputs = outputs;
+        Ok(None)
+    }
+}
+
+impl BulkSubject {
+    fn new(name: &str, how: HowBulk) -> BulkSubject {
+        BulkSubject { name: name.into(), how, ready: None, outputs: Vec::new() }
+    }
+
+    fn run_into(
+        &mut self,
+        program: &Program,
+        config: &DispatchConfig,
+        fuel: u64,
+        inputs: &[&[u8]],
+        outputs: &mut Outputs,
+    ) -> Result<(), Failure> {
+        let kept = |ready: &Ready| ready.program == *program && ready.specialization == config.specialization;
         // Taken out, so that a panic leaves nothing half done behind.
         let mut ready = match self.ready.take().filter(kept) {
             Some(ready) => ready,
             None => {
-                let specialized = specialized(case)?;
+                let specialized = config.specialization.apply(program).map_err(|report| Failure::Refused(report.to_string()))?;
                 let validated = specialized.validated().map_err(|report| Failure::Refused(report.to_string()))?;
                 let bulk = Bulk::new(validated.kernel());
                 Ready {
-                    program: case.program.clone(),
-                    specialization: case.config.specialization.clone(),
+                    program: program.clone(),
+                    specialization: config.specialization.clone(),
                     specialized,
                     bulk: match self.how {
                         HowBulk::Plain => bulk,
@@ -211,17 +240,15 @@ impl Subject for BulkSubject {
                 }
             }
         };
-        let sizes: Vec<u64> = case.inputs.iter().map(|bytes| bytes.len() as u64).collect();
-        let launch =
-            plan(&ready.specialized, &sizes, &case.config.launch()).map_err(|report| Failure::Refused(report.to_string()))?;
-        let mut outputs = Vec::new();
+        let sizes: Vec<u64> = inputs.iter().map(|bytes| bytes.len() as u64).collect();
+        let launch = plan(&ready.specialized, &sizes, &config.launch()).map_err(|report| Failure::Refused(report.to_string()))?;
         let fuel = match self.how {
-            HowBulk::Plain | HowBulk::CompactAlways => case.fuel,
-            HowBulk::Fault(_) => with_fault(case.fuel),
+            HowBulk::Plain | HowBulk::CompactAlways => fuel,
+            HowBulk::Fault(_) => with_fault(fuel),
         };
-        let result = ready.bulk.run_into(&launch, &case.input_slices(), Limits::fuel(fuel), &mut outputs).map_err(failure);
+        let result = ready.bulk.run_into(&launch, inputs, Limits::fuel(fuel), outputs).map_err(failure);
         self.ready = Some(ready);
-        result.map(|()| outputs)
+        result
     }
 }
 

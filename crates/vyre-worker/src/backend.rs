@@ -1,6 +1,5 @@
 //! A backend as a subject, in every form in which a program can be run on it.
 
-use crate::serve::put;
 use crate::subject::{Failure, Job, Outputs, Sequence, Subject};
 use std::fmt;
 use std::sync::Arc;
@@ -249,9 +248,9 @@ impl Subject for BackendSubject {
         self.on_backend(&case.program, &case.input_slices(), &case.config).map(|(outputs, _)| outputs)
     }
 
-    fn run_in_place(&mut self, job: Job<'_, '_>) -> Result<Option<Ran>, Failure> {
+    fn run_in_place(&mut self, mut job: Job<'_, '_>) -> Result<Option<Ran>, Failure> {
         let (found, ran) = self.on_backend(job.program, job.inputs, job.config)?;
-        put(&found, job.outputs)?;
+        job.put(&found)?;
         self.outputs = found;
         Ok(ran)
     }

@@ -26,4 +26,5 @@ pub use pool::{Pool, Settings, Stats};
 pub use serve::serve_judge;
 pub use subject::{Answer, Failure, Job, Outputs, Sequence, SequenceStep, Subject};
 pub use verdict::{Kind, Verdict, judge};
+pub use vyre_driver::device::Ran;
 pub use vyre_foundation::case::Case;

@@ -6,7 +6,7 @@
 use crate::caught::Contained;
 use crate::memory::{Region, status};
 use crate::message::{Answers, Batch, Encoding, Greeting, Hello, PROTOCOL, Told, Work, read_message, write_message};
-use crate::subject::{Failure, Job, Sequence, SequenceStep, Subject};
+use crate::subject::{Job, Sequence, SequenceStep, Subject, put};
 use crate::system::Mapping;
 use rustix::event::{PollFd, PollFlags, poll};
 use std::io;
@@ -155,18 +155,4 @@ fn one(work: &Work, programs: &[Program], rest: &mut Rest<'_>, subject: &mut dyn
         Ok(()) => Told::Outputs(Vec::new()),
         Err(failure) => Told::Failure(failure),
     })
-}
-
-/// Puts outputs into their places; they must be as many and as long as those.
-pub(crate) fn put(found: &[Vec<u8>], outputs: &mut [&mut [u8]]) -> Result<(), Failure> {
-    let lengths = |lengths: Vec<usize>| format!("{lengths:?}");
-    if found.len() != outputs.len() || found.iter().zip(&*outputs).any(|(found, place)| found.len() != place.len()) {
-        return Err(Failure::Device(format!(
-            "it gives outputs of {} bytes, and they have {}",
-            lengths(found.iter().map(Vec::len).collect()),
-            lengths(outputs.iter().map(|place| place.len()).collect())
-        )));
-    }
-    found.iter().zip(outputs).for_each(|(found, place)| place.copy_from_slice(found));
-    Ok(())
 }

@@ -1,7 +1,6 @@
 //! What is run, by whom, and what can come of it.
 
 use crate::memory::Side;
-use crate::serve::put;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
@@ -83,6 +82,27 @@ pub struct Job<'a, 'b> {
     pub inputs: &'a [&'b [u8]],
     /// In the order of the interface, as long as the launch says. What they hold at first means nothing.
     pub outputs: &'a mut [&'b mut [u8]],
+}
+
+impl Job<'_, '_> {
+    /// Puts outputs into their places.
+    ///
+    /// # Errors
+    ///
+    /// If they are not as many or not as long as those.
+    pub fn put(&mut self, found: &[Vec<u8>]) -> Result<(), Failure> {
+        put(found, self.outputs)
+    }
+}
+
+pub(crate) fn put(found: &[Vec<u8>], outputs: &mut [&mut [u8]]) -> Result<(), Failure> {
+    if found.len() != outputs.len() || found.iter().zip(&*outputs).any(|(found, place)| found.len() != place.len()) {
+        let found: Vec<usize> = found.iter().map(Vec::len).collect();
+        let places: Vec<usize> = outputs.iter().map(|place| place.len()).collect();
+        return Err(Failure::Device(format!("it gives outputs of {found:?} bytes, and they have {places:?}")));
+    }
+    found.iter().zip(outputs).for_each(|(found, place)| place.copy_from_slice(found));
+    Ok(())
 }
 
 /// Dispatches over buffers that stay where they are in between.

@@ -6,7 +6,7 @@
 #![allow(unsafe_code, reason = "memory is mapped and processes are forked here and nowhere else in this crate")]
 
 use rustix::fs::ftruncate;
-use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::process::{Signal, getpid, getppid};
 use std::io;
@@ -85,7 +85,8 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn new(bytes: usize) -> io::Result<Shared> {
-        let file = nameless_file()?;
+        // A worker may be started by a shell, whose redirections take the numbers below ten.
+        let file = fcntl_dupfd_cloexec(nameless_file()?, 10)?;
         ftruncate(&file, bytes as u64)?;
         let mapping = Mapping::new(file.as_fd(), 0, bytes)?;
         Ok(Shared { file, mapping })

@@ -49,7 +49,7 @@ fn hex(bytes: &[u8]) -> String {
 fn the_test_vectors_of_the_page_are_what_is_written() {
     let json = Encoding::Json;
     let encodings = vec![Encoding::Wire, Encoding::Json];
-    let hello = json.encode(&Hello { vyre_worker: 2, memory_fd: 5, encodings }).unwrap();
+    let hello = json.encode(&Hello { vyre_worker: 2, memory_fd: 10, encodings }).unwrap();
     let greeting = json.encode(&Greeting { vyre_worker: 2, subject: "worker.py".into(), encoding: json }).unwrap();
     let mut vectors = vec![("judge, first".to_string(), hello), ("worker, first".to_string(), greeting)];
     for (name, encoding) in [("json", Encoding::Json), ("wire", Encoding::Wire)] {
