@@ -40,7 +40,7 @@ fn a_sum_of_device_times_is_given_only_if_every_part_is_known() {
   buffer x: read_write u32[4] @0
   x[gid.x] = x[gid.x] + 1
   barrier.grid
-  x[gid.x] = x[3 - gid.x] * 2
+  x[gid.x] = x[gid.x] * 2
   barrier.grid
   x[gid.x] = x[gid.x] + 1
 }";

@@ -22,7 +22,7 @@ pub fn serve_judge(make: impl FnMut() -> Box<dyn Subject> + Send) -> io::Result<
     let mut output = std::fs::File::from(output);
     rustix::stdio::dup2_stdout(io::stderr())?;
     let mut input = std::fs::File::from(io::stdin().as_fd().try_clone_to_owned()?);
-    let hello = read_message(&mut input)?.ok_or(io::ErrorKind::UnexpectedEof)?;
+    let hello = read_message(&mut input)?.ok_or_else(|| lies("it says nothing"))?;
     let hello: Hello = Encoding::Json.decode(&hello).map_err(|error| lies(&format!("its first message is wrong: {error}")))?;
     let encoding = Encoding::Wire;
     if hello.vyre_worker != PROTOCOL || !hello.encodings.contains(&encoding) {
