@@ -188,18 +188,16 @@ struct Run {
 fn on_backend(args: &Args, name: &str, launched: &Launched, inputs: &[&[u8]]) -> Result<Run, Failure> {
     let program = &launched.program;
     let config = launched.dispatch_config();
-    let failed = |error: BackendError| match &error {
-        BackendError::Trap { tag, invocation } => {
-            let options = Options { fuel: TRAP_FUEL, ..launched.options.clone() };
-            // Only the reference knows the statement. It is asked if it takes little time, and believed if it means the same trap.
-            match vyre::reference::run(program, inputs, &options) {
-                Err(found @ RunError::Trap { tag: of, invocation: by, .. }) if (of, by) == (*tag, *invocation) => {
-                    found.report(program)
-                }
-                Ok(_) | Err(_) => error.report(Some(program)),
-            }
+    let failed = |error: BackendError| {
+        // Only the reference knows the statement that trapped. It is asked if it takes little time, and believed if it means the same.
+        if let BackendError::Trap { tag, invocation } = error
+            && let options = (Options { fuel: TRAP_FUEL, ..launched.options.clone() })
+            && let Err(found @ RunError::Trap { tag: of, invocation: by, .. }) = vyre::reference::run(program, inputs, &options)
+            && (of, by) == (tag, invocation)
+        {
+            return found.report(program);
         }
-        error => error.report(Some(program)),
+        error.report(Some(program))
     };
     let chosen = match name {
         AUTO => {

@@ -1228,7 +1228,11 @@ fn fault_5_specialization_changes_the_code() {
         (vec![("negate", SpecValue::Bool(true))], &floats, vec![397.0, 396.0, 395.0, 394.0]),
         (vec![("n", SpecValue::U32(2))], &floats[..8], vec![203.0, 204.0]),
         (vec![("t", SpecValue::DType(DataType::F16))], &halves, vec![403.0, 404.0, 405.0, 406.0]),
-        (vec![("t", SpecValue::DType(DataType::F16)), ("n", SpecValue::U32(1)), ("k", SpecValue::U32(0))], &halves[..2], vec![100.0]),
+        (
+            vec![("t", SpecValue::DType(DataType::F16)), ("n", SpecValue::U32(1)), ("k", SpecValue::U32(0))],
+            &halves[..2],
+            vec![100.0],
+        ),
     ];
     let backends: [(&str, Arc<dyn VyreBackend>); 4] = [
         ("with pipelines of its own", Arc::from(device())),

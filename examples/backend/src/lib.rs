@@ -15,8 +15,11 @@ use vyre::kernel::{Body, BufferId, ExprId, ExprKind, Kernel, StmtKind};
 
 const ID: &str = "example";
 
+/// What an op does.
+type Apply = fn(u32, u32) -> u32;
+
 /// The ops that it has, and what they do. The adapter refuses kernels with any other before anything runs.
-const OPS: [(BinaryOp, fn(u32, u32) -> u32); 5] = [
+const OPS: [(BinaryOp, Apply); 5] = [
     (BinaryOp::Add, u32::wrapping_add),
     (BinaryOp::Sub, u32::wrapping_sub),
     (BinaryOp::BitXor, |left, right| left ^ right),
