@@ -220,7 +220,7 @@ fn hold(text: &str, sizes: [u32; 2], grid: [u32; 3], tally: &mut Tally) {
     }
     let input: Vec<u8> = sizes.iter().flat_map(|size| size.to_le_bytes()).collect();
     let mut launch = LaunchConfig { grid: Some(grid), ..LaunchConfig::default() };
-    if program.buffers().iter().any(|buffer| buffer.name.to_string() == "out" && buffer.count.is_none()) {
+    if program.buffers().iter().any(|buffer| buffer.name.as_str() == "out" && buffer.count.is_none()) {
         launch.output_counts.insert("out".into(), 8);
     }
     let planned = plan(&program, &[8], &launch).unwrap_or_else(|report| panic!("{report}"));
