@@ -348,7 +348,7 @@ fn a_wild_write_is_told_with_buffer_side_and_distance() {
         ("before input", wild("input 0", Side::Before, 64)),
     ] {
         // Alone, and in the middle of others, which keep their answers.
-        assert_eq!(pool.run_batch(&cases(&[word])), [expected.clone()], "{word}");
+        assert_eq!(pool.run_batch(&cases(&[word])), std::slice::from_ref(&expected), "{word}");
         let answers = run(&mut pool, &["one", "two", word, "three", word], &[2, 4]);
         assert_eq!(answers, [expected.clone(), expected.clone()], "{word}");
     }
