@@ -164,3 +164,65 @@ fn mistakes_in_flags_are_told() {
     std::fs::write(folder.0.join("file"), "").expect("the folder can be written");
     says("fuzz --programs 1 --out file/findings", 2, "cannot write file/findings");
 }
+
+/// `examples/worker.py` is a backend in another language: what it runs is right, what it cannot run it says, and a mistake in it is
+/// found, reduced and replayed like any other.
+#[test]
+fn a_worker_in_another_language_is_fuzzed() {
+    let folder = Folder::new("python");
+    let example = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/worker.py");
+    std::fs::copy(&example, folder.0.join("worker.py")).expect("the example");
+    let right = "python3 worker.py";
+    let run = |worker: &str, more: &[&str]| {
+        let subject = format!("exec:{worker}");
+        let mut args = vec!["fuzz", "--subject", &subject, "--preset", "ints", "--seed", "5", "--jobs", "1", "--json"];
+        args.extend(more);
+        let output = Command::new(env!("CARGO_BIN_EXE_vyre")).args(&args).current_dir(&folder.0).output().expect("vyre starts");
+        let lines = String::from_utf8(output.stdout).expect("UTF-8");
+        let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        (output.status.code(), lines, String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (code, lines, err) = run(right, &["--programs", "300"]);
+    assert_eq!(code, Some(0), "{lines:?}{err}");
+    let sums = lines.last().expect("the sums");
+    let (cases, skipped) = (sums["cases"].as_u64().unwrap_or(0), sums["skipped"].as_u64().unwrap_or(0));
+    assert!(cases >= 20 && skipped > 0, "{sums}");
+    // The same worker, which subtracts where it should exclude.
+    let text = std::fs::read_to_string(&example).expect("the example");
+    let wrong = text.replace("lambda a, b: a ^ b", "lambda a, b: a - b");
+    assert_ne!(wrong, text);
+    std::fs::write(folder.0.join("wrong.py"), wrong).expect("a file");
+    let (code, lines, err) = run("'python3' \"wrong.py\"", &["--programs", "600"]);
+    assert_eq!(code, Some(1), "{lines:?}{err}");
+    let finding = &lines[0]["finding"];
+    assert_eq!(finding["kind"], "bytes", "{finding}");
+    assert!(finding["signature"].as_str().is_some_and(|text| text.contains("bitxor")), "{finding}");
+    let bundle = finding["bundle"].as_str().expect("a file");
+    let (code, out, err) = folder.vyre(&format!("fuzz --replay {bundle}"));
+    assert!(code == 1 && out.contains("still wrong"), "{out}{err}");
+    // What cannot be started, or is no worker, is told.
+    let (code, _, err) = run("python3 none.py", &["--programs", "1"]);
+    assert_eq!(code, Some(2), "{err}");
+    let (code, out, _) = folder.vyre("fuzz --subject exec: --programs 1 --json");
+    assert!(code == 2 && out.contains("needs a command"), "{out}");
+}
+
+#[test]
+fn every_subject_can_be_metamorphic_and_every_form_of_a_backend_fuzzed() {
+    let folder = Folder::new("forms");
+    for subject in ["metamorphic:backend:bulk", "metamorphic:test:prints", "backend:bulk/sequence", "backend:bulk/split"] {
+        let (code, out, err) = folder.vyre(&format!("fuzz --subject {subject} --test-subjects --programs 40 --seed 3"));
+        assert_eq!(code, 0, "{subject}: {out}{err}");
+    }
+    let (code, _, err) = folder.vyre("fuzz --backend bulk/sideways --programs 1");
+    assert!(code == 2 && err.contains("there is no form `sideways`"), "{err}");
+}
+
+/// Two traps with the same number in different invocations are two outcomes.
+#[test]
+fn the_invocation_that_trapped_counts() {
+    let folder = Folder::new("trap-last");
+    let (code, out, err) = folder.vyre("fuzz --subject fault:trap-last --programs 3000 --seed 1 --no-reduce");
+    assert_eq!(code, 1, "{out}{err}");
+    assert!(out.contains("finding 1: trap, fault:trap-last"), "{out}");
+}

@@ -393,6 +393,54 @@ fn large_cases_go_through_and_the_memory_grows_with_them() {
     assert_eq!((pool.stats().started, pool.stats().unexplained), (1, 0));
 }
 
+/// A worker whose judge is gone ends, even if its subject never returns and nobody kills it: the end of its input is enough.
+#[test]
+fn a_worker_ends_when_its_input_does() {
+    use std::io::{Read, Write};
+    use std::os::unix::fs::FileExt;
+    use vyre_worker::Region;
+    use vyre_worker::message::{Batch, Encoding, Hello, Run, Work, framed};
+
+    let path = std::env::temp_dir().join(format!("vyre-worker-memory-{}", std::process::id()));
+    let memory = std::fs::OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path).expect("a file");
+    memory.set_len(1 << 20).expect("it can be made longer");
+    let mut command = Command::new("sh");
+    command.args(["-c", "exec \"$0\" --exact the_worker --nocapture 3>&1 9<>\"$1\" >/dev/null"]);
+    command.arg(std::env::current_exe().expect("the test runs")).arg(&path).env(ROLE, "obedient");
+    command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+    let mut child = command.spawn().expect("the worker starts");
+    let (mut to, mut from) = (child.stdin.take().expect("a pipe"), child.stdout.take().expect("a pipe"));
+    let hello = Hello { vyre_worker: 2, memory_fd: 9, encodings: vec![Encoding::Wire] };
+    to.write_all(&framed(&Encoding::Json.encode(&hello).expect("JSON")).expect("short")).expect("the worker reads");
+    let mut length = [0; 4];
+    from.read_exact(&mut length).expect("a greeting");
+    from.read_exact(&mut vec![0; u32::from_le_bytes(length) as usize]).expect("a greeting");
+    memory.write_all_at(b"hang", 65_600).expect("room");
+    let Case { program, config, fuel, .. } = case("hang");
+    let run = Run { program: 0, config, grid: [4, 1, 1], workgroup: [1, 1, 1], buffers: None };
+    let (inputs, outputs) = (vec![Region { offset: 65_600, bytes: 4 }], vec![Region { offset: 65_792, bytes: 4 }]);
+    let work = Work { run: vec![run], inputs, outputs, fuel };
+    let batch = Batch { memory: 1 << 20, data: 65_536, programs: vec![program], cases: vec![work] };
+    to.write_all(&framed(&Encoding::Wire.encode(&batch).expect("bytes")).expect("short")).expect("the worker reads");
+    let start = Instant::now();
+    let mut status = [0; 8];
+    while status != 1u64.to_le_bytes() {
+        assert!(start.elapsed() < Duration::from_secs(60), "the case does not begin: {status:?}");
+        memory.read_exact_at(&mut status, 0).expect("the status word");
+    }
+    assert!(is_running(child.id()));
+    drop(to);
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(20) {
+        if child.try_wait().expect("it can be waited for").is_some() {
+            return std::fs::remove_file(&path).expect("the file is there");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child.kill().and_then(|()| child.wait()).expect("it is ended");
+    panic!("the worker is still there");
+}
+
 /// Workers are children that end with their judge, whatever they are doing: here the judge is a process of its own.
 #[test]
 fn kill_9_at_random_moments_leaves_nothing_behind_and_no_answer_wrong() {

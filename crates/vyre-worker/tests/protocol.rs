@@ -1,11 +1,14 @@
 //! The protocol as `docs/workers.md` has it: its test vectors are what is written, and are read back. `VYRE_BLESS=1` rewrites them.
 
+use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
 use vyre_driver::device::{Generation, Ran};
+use vyre_foundation::ir::{BufferDecl, DataType, Expr, Node, Program};
 use vyre_foundation::text::parse;
+use vyre_smith::generate::{Preset, dna, generate};
 use vyre_worker::message::{Answers, Batch, Encoding, Greeting, Hello, Run, Told, Work, framed};
-use vyre_worker::{Failure, Region, Side};
+use vyre_worker::{Case, Failure, Region, Side};
 
 fn batch() -> Batch {
     let text = "program p {\n  workgroup 1\n  buffer x: read_write u32 @0\n  x[gid.x] = x[gid.x] + 1\n}";
@@ -117,4 +120,67 @@ fn every_failure_comes_back() {
         let all = Answers { answers: failures.iter().cloned().map(Told::Failure).collect() };
         assert_eq!(encoding.decode::<Answers>(&encoding.encode(&all).unwrap()), Ok(all));
     }
+}
+
+/// Programs of every preset, and their cases, come back from JSON and from bytes as they were.
+#[test]
+fn generated_cases_come_back() {
+    for number in 0..3000 {
+        let preset = Preset::ALL[number as usize % Preset::ALL.len()];
+        let dna = dna(17, number);
+        let case = generate(preset, &dna).case(&dna);
+        for encoding in [Encoding::Json, Encoding::Wire] {
+            let bytes = encoding.encode(&case).unwrap_or_else(|error| panic!("{number}: {error}\n{}", case.program));
+            let back: Case = encoding.decode(&bytes).unwrap_or_else(|error| panic!("{number}: {error}\n{}", case.program));
+            assert_eq!(back, case, "program {number} of {}", preset.name());
+            assert_eq!(encoding.encode(&back).as_ref(), Ok(&bytes));
+        }
+    }
+}
+
+#[test]
+fn a_program_of_any_depth_has_a_json_form_and_names_that_nobody_would_choose_come_back() {
+    let mut deep = Expr::u32(1);
+    for _ in 0..20_000 {
+        deep = Expr::not(deep);
+    }
+    let mut nodes = vec![Node::let_bind("x", deep)];
+    for _ in 0..5_000 {
+        nodes = vec![Node::block(nodes)];
+    }
+    let strange = Program::wrapped(vec![BufferDecl::output("\"\\\u{0}", 0, DataType::F8E4M3)], [1, 2, 3], vec![Node::trap(9)]);
+    for program in [Program::new(vec![], [1, 1, 1], nodes), strange.with_name(""), Program::default()] {
+        let json = serde_json::to_string(&program).unwrap();
+        assert_eq!(serde_json::from_str::<Program>(&json).unwrap(), program);
+    }
+}
+
+#[test]
+fn what_is_no_program_is_refused_and_named() {
+    let text = "program p {\n  workgroup 1\n  buffer x: read_write u32 @0\n  if x[0] < 3 {\n    x[1] = 7\n  }\n}";
+    let good = serde_json::to_value(parse("p.vyre", text).unwrap()).unwrap();
+    let refused = |change: &dyn Fn(&mut Value), what: &str| {
+        let mut document = good.clone();
+        change(&mut document);
+        match serde_json::from_value::<Program>(document) {
+            Ok(program) => panic!("{what} is taken:\n{program}"),
+            Err(error) => assert!(error.to_string().contains(what), "{what}: {error}"),
+        }
+    };
+    // region 0, if 1, cond 2 (load 3, lit 4; lit 5), store 6 (7, 8).
+    refused(&|json| json["vyre"] = 2.into(), "version 2");
+    refused(&|json| json["floats"] = "fast".into(), "`fast`");
+    refused(&|json| json["buffers"][0]["access"] = "readable".into(), "`readable`");
+    refused(&|json| json["buffers"][0]["element"] = json!({ "type": "u33" }), "`u33`");
+    refused(&|json| json["nodes"][2]["op"] = "less".into(), "`less`");
+    refused(&|json| json["nodes"][2]["args"] = json!([3, 6]), "node 2");
+    refused(&|json| json["nodes"][2]["args"] = json!([5, 3]), "node 2");
+    refused(&|json| json["nodes"][1]["cond"] = 6.into(), "node 1");
+    refused(&|json| json["nodes"][1]["then"] = json!([]), "node 0");
+    refused(&|json| json["nodes"][1]["then"] = json!([6, 6]), "node 1");
+    refused(&|json| json["nodes"][6]["value"] = 4_000_000_000u32.into(), "node 6");
+    refused(&|json| json["nodes"][5]["bits"] = 4_294_967_296u64.into(), "bits");
+    refused(&|json| json["body"] = json!([]), "node 0 stands nowhere");
+    refused(&|json| json["nodes"][6]["colour"] = 1.into(), "colour");
+    refused(&|json| json["new"] = 1.into(), "new");
 }
