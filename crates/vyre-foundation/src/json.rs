@@ -105,7 +105,7 @@ impl From<&Size> for SizeRow {
     fn from(size: &Size) -> Self {
         match size {
             Size::Lit(value) => SizeRow::Lit(*value),
-            Size::Const(name) => SizeRow::Const { r#const: name.to_string() },
+            Size::Const(name) => SizeRow::Const { r#const: name.as_str().into() },
         }
     }
 }
@@ -129,7 +129,7 @@ impl Document {
             floats: parts.floats.name().to_string(),
             subgroup: parts.subgroup,
             consts: (parts.consts.iter())
-                .map(|decl| ConstRow { name: decl.name.to_string(), default: decl.default.clone() })
+                .map(|decl| ConstRow { name: decl.name.as_str().into(), default: decl.default.clone() })
                 .collect(),
             buffers: parts.buffers.iter().map(BufferRow::of).collect(),
             body,
@@ -157,11 +157,11 @@ impl Document {
 impl BufferRow {
     fn of(decl: &BufferDecl) -> BufferRow {
         BufferRow {
-            name: decl.name.to_string(),
+            name: decl.name.as_str().into(),
             access: decl.access.name().into(),
             element: match &decl.element {
                 Element::Type(data_type) => ElementRow::Type(data_type.to_string()),
-                Element::Const(name) => ElementRow::Const(name.to_string()),
+                Element::Const(name) => ElementRow::Const(name.as_str().into()),
             },
             count: decl.count.as_ref().map(SizeRow::from),
             binding: decl.binding,
@@ -204,7 +204,7 @@ fn rows(program: &Program) -> (Vec<Row>, Vec<u32>) {
 
 /// The row of an item, given the numbers of those below it in source order.
 fn row(item: Item<'_>, below: &[u32]) -> Row {
-    let text = |name: &Name| name.to_string();
+    let text = |name: &Name| name.as_str().to_string();
     let list = |from: usize| below[from..].to_vec();
     match item {
         Item::Node(node) => match node {

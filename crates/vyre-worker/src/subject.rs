@@ -145,7 +145,7 @@ impl SequenceStep {
                 inputs.push(buffers[*n].clone());
             } else if buffer.count.is_none() {
                 let count = element_count(&buffer.element, buffers[*n].len() as u64).and_then(|count| u32::try_from(count).ok());
-                config.output_counts.insert(buffer.name.to_string(), count.unwrap_or(u32::MAX));
+                config.output_counts.insert(buffer.name.as_str().into(), count.unwrap_or(u32::MAX));
             }
             if buffer.access.is_output() {
                 outputs.push(*n);

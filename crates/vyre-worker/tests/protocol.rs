@@ -176,7 +176,7 @@ fn what_is_no_program_is_refused_and_named() {
     refused(&|json| json["nodes"][2]["args"] = json!([3, 6]), "node 2");
     refused(&|json| json["nodes"][2]["args"] = json!([5, 3]), "node 2");
     refused(&|json| json["nodes"][1]["cond"] = 6.into(), "node 1");
-    refused(&|json| json["nodes"][1]["then"] = json!([]), "node 0");
+    refused(&|json| json["nodes"][1]["then"] = json!([]), "node 6 stands nowhere");
     refused(&|json| json["nodes"][1]["then"] = json!([6, 6]), "node 1");
     refused(&|json| json["nodes"][6]["value"] = 4_000_000_000u32.into(), "node 6");
     refused(&|json| json["nodes"][5]["bits"] = 4_294_967_296u64.into(), "bits");
