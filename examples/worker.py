@@ -39,11 +39,10 @@ class Return(Exception):
     pass
 
 
-def signed(bits):
-    return bits - (1 << 32) if bits >> 31 else bits
+# The types it knows: bits, whether there is a sign, and how an element is packed.
+TYPES = {"u32": (32, False, "I"), "i32": (32, True, "I"), "u64": (64, False, "Q"), "i64": (64, True, "Q")}
 
-
-# By op: what it does to numbers, and whether the result is a truth. i32 comes signed, u32 does not; results wrap.
+# By op: what it does to numbers, and whether the result is a truth. Signed types come signed; results wrap.
 BINARY = {
     "add": (lambda a, b: a + b, False),
     "sub": (lambda a, b: a - b, False),
@@ -63,44 +62,79 @@ BINARY = {
     "ge": (lambda a, b: a >= b, True),
 }
 
-TYPES = ("u32", "i32")
+UNARY = {
+    "neg": lambda a: -a,
+    "not": lambda a: ~a,
+}
+
+SHIFTS = {
+    "shl": lambda a, n: a << n,
+    # A signed number stays signed.
+    "shr": lambda a, n: a >> n,
+}
 
 
 def wrap(kind, number):
     """The value of a type that is equal to this number but for the bits that do not fit."""
     if kind == "bool":
         return (kind, int(number) & 1)
-    bits = number & 0xFFFFFFFF
-    return (kind, signed(bits) if kind == "i32" else bits)
+    bits, is_signed, _ = TYPES[kind]
+    number &= (1 << bits) - 1
+    return (kind, number - (1 << bits) if is_signed and number >> (bits - 1) else number)
 
 
-def check(program):
+def constants(program, given):
+    """The values of its constants by name: what the dispatch says, else the default."""
+    values = {}
+    for const in program["consts"]:
+        value = given.get(const["name"], const["default"])
+        if value["kind"] == "bool":
+            values[const["name"]] = ("bool", int(value["value"] == "true"))
+        elif value["kind"] in TYPES:
+            values[const["name"]] = wrap(value["kind"], int(value["value"]))
+        elif value["kind"] == "dtype":
+            values[const["name"]] = ("dtype", value["value"])
+        else:
+            raise Unsupported(f"a constant of type {value['kind']}")
+    return values
+
+
+def element(buffer, values):
+    kind = buffer["element"]
+    return kind["type"] if "type" in kind else values[kind["const"]][1]
+
+
+def check(program, values):
     """Says what this worker lacks for a program, before anything runs."""
-    if program["consts"]:
-        raise Unsupported("specialization constants")
     for buffer in program["buffers"]:
-        kind = buffer["element"].get("type")
+        kind = element(buffer, values)
         if kind not in TYPES or buffer["access"] == "workgroup":
             raise Unsupported(f"a {buffer['access']} buffer of {kind}")
     for node in program["nodes"]:
         kind = node["kind"]
-        if kind in ("atomic", "subgroup", "barrier", "cast", "bitcast", "vector", "extract", "unary", "ternary"):
+        if kind in ("atomic", "subgroup", "barrier", "vector", "extract"):
             raise Unsupported(kind)
-        if kind == "binary" and node["op"] not in BINARY:
+        if kind == "unary" and node["op"] not in UNARY:
             raise Unsupported(node["op"])
-        if kind == "lit" and node["type"] not in TYPES + ("bool",):
+        if kind == "binary" and node["op"] not in BINARY and node["op"] not in SHIFTS:
+            raise Unsupported(node["op"])
+        if kind == "ternary" and node["op"] != "select":
+            raise Unsupported(node["op"])
+        if kind == "lit" and node["type"] not in TYPES and node["type"] != "bool":
             raise Unsupported(node["type"])
-        if kind == "builtin" and not node["name"].startswith("gid."):
+        if kind in ("cast", "bitcast") and node["to"] not in TYPES and node["to"] != "bool":
+            raise Unsupported(f"{kind} to {node['to']}")
+        if kind == "builtin" and node["name"].startswith("subgroup."):
             raise Unsupported(node["name"])
 
 
 class Invocation:
-    def __init__(self, program, buffers, kinds, ids, fuel):
+    def __init__(self, program, buffers, kinds, ids, values, fuel):
         self.nodes = program["nodes"]
         self.buffers = buffers
         self.kinds = kinds
         self.ids = ids
-        self.variables = {}
+        self.variables = dict(values)
         self.fuel = fuel
 
     def value(self, number):
@@ -111,7 +145,8 @@ class Invocation:
         if kind == "var":
             return self.variables[node["name"]]
         if kind == "builtin":
-            return ("u32", self.ids["xyz".index(node["name"][4])])
+            base, axis = node["name"].split(".")
+            return ("u32", self.ids[base]["xyz".index(axis)])
         if kind == "len":
             return ("u32", len(self.buffers[node["buffer"]]))
         if kind == "load":
@@ -119,10 +154,24 @@ class Invocation:
             _, index = self.value(node["index"])
             # Outside there is nothing but zeros.
             return wrap(self.kinds[node["buffer"]], words[index] if index < len(words) else 0)
+        if kind == "unary":
+            operand_kind, operand = self.value(node["args"][0])
+            return wrap(operand_kind, UNARY[node["op"]](operand))
+        if kind == "ternary":
+            _, choice = self.value(node["args"][0])
+            yes, no = self.value(node["args"][1]), self.value(node["args"][2])
+            return yes if choice else no
+        if kind == "cast":
+            _, number = self.value(node["value"])
+            return wrap(node["to"], number != 0 if node["to"] == "bool" else number)
+        if kind == "bitcast":
+            return wrap(node["to"], self.value(node["value"])[1])
         if kind == "binary":
-            run, is_truth = BINARY[node["op"]]
             left_kind, left = self.value(node["args"][0])
             _, right = self.value(node["args"][1])
+            if node["op"] in SHIFTS:
+                return wrap(left_kind, SHIFTS[node["op"]](left, right % TYPES[left_kind][0]))
+            run, is_truth = BINARY[node["op"]]
             return wrap("bool" if is_truth else left_kind, run(left, right))
         raise Unsupported(kind)
 
@@ -148,7 +197,7 @@ class Invocation:
             _, index = self.value(node["index"])
             _, value = self.value(node["value"])
             if index < len(words):
-                words[index] = value & 0xFFFFFFFF
+                words[index] = value & ((1 << TYPES[self.kinds[node["buffer"]]][0]) - 1)
         elif kind == "if":
             self.body(node["then"] if self.value(node["cond"])[1] else node["else"])
         elif kind == "for":
@@ -190,26 +239,39 @@ def by_binding(program, modes):
 
 def run(program, dispatch, inputs, output_sizes, fuel):
     """The bytes of the outputs."""
-    check(program)
-    if dispatch["config"]["specialization"] or dispatch["buffers"] is not None:
-        raise Unsupported("constants and sequences")
-    buffers, kinds = {}, {}
-    for buffer in program["buffers"]:
-        kinds[buffer["name"]] = buffer["element"]["type"]
+    if dispatch["buffers"] is not None:
+        raise Unsupported("sequences")
+    values = constants(program, dispatch["config"]["specialization"])
+    check(program, values)
+    buffers = {}
+    kinds = {buffer["name"]: element(buffer, values) for buffer in program["buffers"]}
+    width = lambda buffer: TYPES[kinds[buffer["name"]]][0] // 8
+    layout = lambda buffer, count: f"<{count}{TYPES[kinds[buffer['name']]][2]}"
     for buffer, content in zip(by_binding(program, ("read", "read_write", "uniform")), inputs):
-        buffers[buffer["name"]] = list(struct.unpack(f"<{len(content) // 4}I", content[: len(content) // 4 * 4]))
+        count = len(content) // width(buffer)
+        buffers[buffer["name"]] = list(struct.unpack(layout(buffer, count), content[: count * width(buffer)]))
     outputs = by_binding(program, ("read_write", "output"))
     for buffer, size in zip(outputs, output_sizes):
         if buffer["access"] == "output":
-            buffers[buffer["name"]] = [0] * (size // 4)
+            buffers[buffer["name"]] = [0] * (size // width(buffer))
     trapped = None
     left = [fuel]
-    (wx, wy, wz), (gx, gy, gz) = dispatch["workgroup"], dispatch["grid"]
-    for z in range(wz * gz):
-        for y in range(wy * gy):
-            for x in range(wx * gx):
+    group, grid = dispatch["workgroup"], dispatch["grid"]
+    total = [size * count for size, count in zip(group, grid)]
+    for z in range(total[2]):
+        for y in range(total[1]):
+            for x in range(total[0]):
+                gid = (x, y, z)
+                ids = {
+                    "gid": gid,
+                    "lid": [i % size for i, size in zip(gid, group)],
+                    "wid": [i // size for i, size in zip(gid, group)],
+                    "gid_count": total,
+                    "lid_count": group,
+                    "wid_count": grid,
+                }
                 try:
-                    Invocation(program, buffers, kinds, (x, y, z), left).body(program["body"])
+                    Invocation(program, buffers, kinds, ids, values, left).body(program["body"])
                 except Return:
                     pass
                 except Trap as trap:
@@ -217,7 +279,7 @@ def run(program, dispatch, inputs, output_sizes, fuel):
                     trapped = trapped or {"trap": {"tag": trap.args[0], "invocation": [x, y, z]}}
     if trapped:
         return {"failure": trapped}, []
-    return {"outputs": []}, [struct.pack(f"<{len(buffers[b['name']])}I", *buffers[b["name"]]) for b in outputs]
+    return {"outputs": []}, [struct.pack(layout(b, len(buffers[b["name"]])), *buffers[b["name"]]) for b in outputs]
 
 
 def one(case, programs, memory):
@@ -233,11 +295,9 @@ def one(case, programs, memory):
     except OutOfFuel:
         return {"failure": "out_of_fuel"}
     for region, content in zip(case["outputs"], found):
-        # A tail that is no whole element stays as it came.
-        tail = b""
-        if len(content) < region["bytes"]:
+        if len(content) != region["bytes"]:
             return {"failure": {"unsupported": "a tail that is no whole element"}}
-        memory[region["offset"] : region["offset"] + region["bytes"]] = content + tail
+        memory[region["offset"] : region["offset"] + region["bytes"]] = content
     return answer
 
 
