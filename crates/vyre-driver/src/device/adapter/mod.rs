@@ -169,12 +169,19 @@ impl Shared {
     }
 }
 
-/// The deadline of a call that began at `start`, if its time is not over yet.
-fn deadline(start: Instant, config: &DispatchConfig) -> Result<Deadline, BackendError> {
-    let Some(limit) = config.timeout else { return Ok(Deadline::NONE) };
-    match start.elapsed() >= limit {
-        true => Err(BackendError::Timeout { limit }),
-        false => Ok(Deadline::after(start, Some(limit))),
+/// The deadline of a call that begins now. The clock is asked only if somebody set a limit.
+fn begin(config: &DispatchConfig) -> Deadline {
+    match config.timeout {
+        None => Deadline::NONE,
+        limit @ Some(_) => Deadline::after(Instant::now(), limit),
+    }
+}
+
+/// Refuses a call whose time is over before anything runs.
+fn in_time(deadline: Deadline, config: &DispatchConfig) -> Result<(), BackendError> {
+    match deadline.is_over() {
+        true => Err(BackendError::Timeout { limit: config.timeout.unwrap_or_default() }),
+        false => Ok(()),
     }
 }
 
@@ -258,9 +265,9 @@ impl VyreBackend for Adapter {
         config: &DispatchConfig,
         outputs: &mut OutputBuffers,
     ) -> Result<(), BackendError> {
-        let start = Instant::now();
+        let deadline = begin(config);
         let (compiled, _) = self.compiled(program, config)?;
-        self.shared.dispatch_into(&compiled, start, inputs, config, outputs)?;
+        self.shared.dispatch_into(&compiled, deadline, inputs, config, outputs)?;
         Ok(())
     }
 
@@ -273,7 +280,7 @@ impl VyreBackend for Adapter {
         let start = Instant::now();
         let (compiled, cache_hit) = self.compiled(program, config)?;
         let mut outputs = Vec::new();
-        let ran = self.shared.dispatch(&compiled, start, inputs, config, &mut outputs)?;
+        let ran = self.shared.dispatch(&compiled, Deadline::after(start, config.timeout), inputs, config, &mut outputs)?;
         Ok(timed(start, outputs, ran.found(cache_hit)))
     }
 
@@ -293,9 +300,9 @@ impl VyreBackend for Adapter {
         inputs: &[&[u8]],
         config: &DispatchConfig,
     ) -> Result<Box<dyn PendingDispatch>, BackendError> {
-        let start = Instant::now();
+        let deadline = begin(config);
         let (compiled, cache_hit) = self.compiled(program, config)?;
-        Ok(Box::new(self.shared.begin(&compiled, start, inputs, config, cache_hit)?))
+        Ok(Box::new(self.shared.begin(&compiled, deadline, inputs, config, cache_hit)?))
     }
 
     fn compile_native(
@@ -375,7 +382,8 @@ impl VyreBackend for Adapter {
         let start = Instant::now();
         let (compiled, cache_hit) = self.compiled(program, config)?;
         let mut outputs = Vec::new();
-        let ran = self.shared.dispatch_resident(&compiled, start, resources, config, &mut outputs)?;
+        let ran =
+            self.shared.dispatch_resident(&compiled, Deadline::after(start, config.timeout), resources, config, &mut outputs)?;
         Ok(timed(start, outputs, ran.found(cache_hit)))
     }
 
@@ -384,9 +392,9 @@ impl VyreBackend for Adapter {
         steps: &[ResidentStep<'_>],
         config: &DispatchConfig,
     ) -> Result<Box<dyn PendingDispatch>, BackendError> {
-        let start = Instant::now();
+        let deadline = begin(config);
         let compile = |program: &Program, config: &DispatchConfig| self.compiled(program, config);
-        Ok(Box::new(self.shared.sequence(start, steps, config, compile)?))
+        Ok(Box::new(self.shared.sequence(deadline, steps, config, compile)?))
     }
 
     fn supported_ops(&self) -> &HashSet<OpId> {

@@ -2,13 +2,13 @@
 
 use super::compiled::{Compiled, Shape};
 use super::resident::complete;
-use super::{Shared, deadline};
+use super::{Shared, in_time};
 use crate::backend::{BackendError, DispatchConfig, OutputBuffers, PendingDispatch};
 use crate::device::{Deadline, DeviceError, Done, Generation, Memory, Ran, Step, Submission, WaitError};
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use vyre_foundation::ir::Access;
 
 /// A submission as callers of backends hold it. Dropping it cancels it.
@@ -102,19 +102,19 @@ impl Shared {
     pub fn begin(
         self: &Arc<Self>,
         compiled: &Compiled,
-        start: Instant,
+        deadline: Deadline,
         inputs: &[&[u8]],
         config: &DispatchConfig,
         cache_hit: bool,
     ) -> Result<Pending, BackendError> {
         let generation = self.alive()?;
-        let deadline = deadline(start, config)?;
+        in_time(deadline, config)?;
         let shape = compiled.plan(self, inputs, config)?;
         let (mut steps, mut asked) = (Vec::new(), Asked::default());
         if let Err(DeviceError::Unsupported { .. }) = self.pieces(compiled, &shape.launch, deadline) {
             // What cannot be submitted is waited for here.
             let mut outputs = Vec::new();
-            let ran = self.dispatch(compiled, start, inputs, config, &mut outputs)?;
+            let ran = self.dispatch(compiled, deadline, inputs, config, &mut outputs)?;
             asked.lengths = outputs.iter().map(|output| output.len() as u64).collect();
             asked.dispatches.push((1, cache_hit));
             let outcome = Some(Ok(Done { ran: vec![ran], reads: outputs }));
@@ -185,18 +185,18 @@ impl Shared {
     pub fn batch(
         self: &Arc<Self>,
         compiled: &Compiled,
-        start: Instant,
+        deadline: Deadline,
         batches: &[&[&[u8]]],
         config: &DispatchConfig,
     ) -> Result<Vec<OutputBuffers>, BackendError> {
         let generation = self.alive()?;
-        let deadline = deadline(start, config)?;
+        in_time(deadline, config)?;
         let (mut steps, mut asked) = (Vec::new(), Asked::default());
         for inputs in batches {
             let shape = compiled.plan(self, inputs, config)?;
             match self.steps_of(compiled, &shape, (inputs, deadline), true, &mut steps, &mut asked) {
                 Ok(()) => {}
-                Err(DeviceError::Unsupported { .. }) => return self.one_by_one(compiled, start, batches, config),
+                Err(DeviceError::Unsupported { .. }) => return self.one_by_one(compiled, deadline, batches, config),
                 Err(error) => return Err(self.failure(error, generation, config)),
             }
         }
@@ -210,13 +210,13 @@ impl Shared {
     pub fn one_by_one(
         &self,
         compiled: &Compiled,
-        start: Instant,
+        deadline: Deadline,
         batches: &[&[&[u8]]],
         config: &DispatchConfig,
     ) -> Result<Vec<OutputBuffers>, BackendError> {
         let one = |inputs: &&[&[u8]]| {
             let mut outputs = Vec::new();
-            self.dispatch(compiled, start, inputs, config, &mut outputs)?;
+            self.dispatch(compiled, deadline, inputs, config, &mut outputs)?;
             Ok(outputs)
         };
         batches.iter().map(one).collect()

@@ -2,10 +2,11 @@
 
 use super::compiled::Compiled;
 use super::run::exchange;
-use super::{Shared, timed};
+use super::{Shared, begin, timed};
 use crate::backend::{
     BackendError, CompiledPipeline, DispatchConfig, OutputBuffers, PendingDispatch, Resource, TimedDispatchResult, fill_batch,
 };
+use crate::device::Deadline;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
@@ -47,15 +48,16 @@ impl CompiledPipeline for Pipeline {
         config: &DispatchConfig,
         outputs: &mut OutputBuffers,
     ) -> Result<(), BackendError> {
-        let (start, config) = (Instant::now(), self.over(config)?);
-        self.shared.dispatch_into(&self.compiled, start, inputs, &config, outputs)?;
+        let config = self.over(config)?;
+        self.shared.dispatch_into(&self.compiled, begin(&config), inputs, &config, outputs)?;
         Ok(())
     }
 
     fn dispatch_borrowed_timed(&self, inputs: &[&[u8]], config: &DispatchConfig) -> Result<TimedDispatchResult, BackendError> {
         let (start, config) = (Instant::now(), self.over(config)?);
+        let deadline = Deadline::after(start, config.timeout);
         let mut outputs = Vec::new();
-        let ran = self.shared.dispatch(&self.compiled, start, inputs, &config, &mut outputs)?;
+        let ran = self.shared.dispatch(&self.compiled, deadline, inputs, &config, &mut outputs)?;
         Ok(timed(start, outputs, ran))
     }
 
@@ -64,8 +66,8 @@ impl CompiledPipeline for Pipeline {
         inputs: &[&[u8]],
         config: &DispatchConfig,
     ) -> Result<Box<dyn PendingDispatch>, BackendError> {
-        let (start, config) = (Instant::now(), self.over(config)?);
-        Ok(Box::new(self.shared.begin(&self.compiled, start, inputs, &config, true)?))
+        let config = self.over(config)?;
+        Ok(Box::new(self.shared.begin(&self.compiled, begin(&config), inputs, &config, true)?))
     }
 
     fn dispatch_borrowed_batched(
@@ -73,10 +75,10 @@ impl CompiledPipeline for Pipeline {
         batches: &[&[&[u8]]],
         config: &DispatchConfig,
     ) -> Result<Vec<OutputBuffers>, BackendError> {
-        let (start, config) = (Instant::now(), self.over(config)?);
+        let config = self.over(config)?;
         match self.shared.info.capabilities.host_memory {
-            true => self.shared.one_by_one(&self.compiled, start, batches, &config),
-            false => self.shared.batch(&self.compiled, start, batches, &config),
+            true => self.shared.one_by_one(&self.compiled, begin(&config), batches, &config),
+            false => self.shared.batch(&self.compiled, begin(&config), batches, &config),
         }
     }
 
@@ -91,9 +93,9 @@ impl CompiledPipeline for Pipeline {
     }
 
     fn dispatch_persistent_handles(&self, inputs: &[Resource], config: &DispatchConfig) -> Result<OutputBuffers, BackendError> {
-        let (start, config) = (Instant::now(), self.over(config)?);
+        let config = self.over(config)?;
         let mut outputs = Vec::new();
-        self.shared.dispatch_resident(&self.compiled, start, inputs, &config, &mut outputs)?;
+        self.shared.dispatch_resident(&self.compiled, begin(&config), inputs, &config, &mut outputs)?;
         Ok(outputs)
     }
 

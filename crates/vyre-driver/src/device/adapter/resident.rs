@@ -9,14 +9,13 @@
 use super::compiled::Compiled;
 use super::pending::{Asked, Pending};
 use super::run::Bindings;
-use super::{Shared, deadline};
+use super::{Shared, in_time};
 use crate::backend::{BackendError, DispatchConfig, OutputBuffers, ResidentError, ResidentRange, ResidentStep, Resource};
 use crate::device::{Binding, Deadline, Memory, Ran, Span, Step};
 use crate::launch::{Planned, require_determinism};
 use crate::resident::{ResidentTable, ResidentUsage, bind, plan_bound};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use std::time::Instant;
 use vyre_foundation::ir::{Access, Program};
 use vyre_foundation::launch::Launch;
 
@@ -195,7 +194,7 @@ impl Shared {
     pub fn dispatch_resident(
         &self,
         compiled: &Compiled,
-        start: Instant,
+        deadline: Deadline,
         resources: &[Resource],
         config: &DispatchConfig,
         outputs: &mut OutputBuffers,
@@ -216,7 +215,7 @@ impl Shared {
             })
             .collect();
         require_determinism(program, Planned::Launch(&launch, &inputs), config)?;
-        let deadline = deadline(start, config)?;
+        in_time(deadline, config)?;
         let mut guards = used.lock();
         let failure = |error| self.failure(error, generation, config);
         // A call that is refused has written nothing; one that does not end as it should has.
@@ -292,13 +291,13 @@ impl Shared {
     /// Begins steps on resident memory, all in one submission.
     pub fn sequence(
         self: &Arc<Self>,
-        start: Instant,
+        deadline: Deadline,
         steps: &[ResidentStep<'_>],
         config: &DispatchConfig,
         compile: impl Fn(&Program, &DispatchConfig) -> Result<(Arc<Compiled>, bool), BackendError>,
     ) -> Result<Pending, BackendError> {
         let generation = self.alive()?;
-        let deadline = deadline(start, config)?;
+        in_time(deadline, config)?;
         // Compiling takes long and is done before anything is locked.
         let mut compiled = Vec::new();
         let mut resources: Vec<&Resource> = Vec::new();

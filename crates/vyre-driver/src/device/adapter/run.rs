@@ -1,7 +1,7 @@
 //! Dispatches that the caller waits for.
 
 use super::compiled::{Compiled, Shape};
-use super::{Shared, deadline};
+use super::{Shared, in_time};
 use crate::backend::{BackendError, DispatchConfig, OutputBuffers};
 use crate::device::{Binding, Call, Code, Deadline, DeviceError, Done, Ran, Stale, Step, WaitError};
 use smallvec::SmallVec;
@@ -26,26 +26,26 @@ impl Shared {
     pub fn dispatch(
         &self,
         compiled: &Compiled,
-        start: Instant,
+        deadline: Deadline,
         inputs: &[&[u8]],
         config: &DispatchConfig,
         outputs: &mut OutputBuffers,
     ) -> Result<Ran, BackendError> {
         let shape = compiled.plan(self, inputs, config)?;
-        self.dispatch_shape(compiled, &shape, start, inputs, config, outputs)
+        self.dispatch_shape(compiled, &shape, deadline, inputs, config, outputs)
     }
 
     fn dispatch_shape(
         &self,
         compiled: &Compiled,
         shape: &Shape,
-        start: Instant,
+        deadline: Deadline,
         inputs: &[&[u8]],
         config: &DispatchConfig,
         outputs: &mut OutputBuffers,
     ) -> Result<Ran, BackendError> {
         let generation = self.alive()?;
-        let deadline = deadline(start, config)?;
+        in_time(deadline, config)?;
         let zeroed = make_room(compiled, &shape.launch, inputs, outputs)?;
         let mut bindings = slices(compiled, inputs, outputs);
         let zero_outputs = !zeroed && !shape.covered;
@@ -57,14 +57,14 @@ impl Shared {
     pub fn dispatch_into(
         &self,
         compiled: &Compiled,
-        start: Instant,
+        deadline: Deadline,
         inputs: &[&[u8]],
         config: &DispatchConfig,
         outputs: &mut OutputBuffers,
     ) -> Result<Ran, BackendError> {
         let shape = compiled.plan(self, inputs, config)?;
         let mut spare = self.spare.take(shape.output_bytes);
-        let result = self.dispatch_shape(compiled, &shape, start, inputs, config, &mut spare);
+        let result = self.dispatch_shape(compiled, &shape, deadline, inputs, config, &mut spare);
         if result.is_ok() {
             exchange(outputs, &mut spare);
         }
