@@ -2,16 +2,20 @@
 
 mod support;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use support::device::{Kernels, host, info, run};
 use support::flip::Flip;
 use support::segments::{program, unwords, words};
 use vyre_driver::device::inject::{FaultPlan, FaultyDevice, Method};
-use vyre_driver::device::{DeviceInfo, Generation, HostDevice, Ran, backend};
+use vyre_driver::device::{
+    Call, Code, CodeOptions, Deadline, Device, DeviceError, DeviceInfo, Generation, HostDevice, Memory, Ran, Step, Submission,
+    backend,
+};
 use vyre_driver::pipeline;
 use vyre_driver::{BackendError, DispatchConfig, PendingDispatch, ResidentRange, ResidentStep, Resource, VyreBackend};
 use vyre_foundation::ir::Program;
+use vyre_foundation::kernel::Kernel;
 
 /// A device whose calls are counted, and the backend over it.
 fn counted(change: impl FnOnce(&mut DeviceInfo)) -> (FaultyDevice, Arc<dyn VyreBackend>) {
@@ -482,7 +486,7 @@ fn a_device_that_somebody_else_opens_again_is_followed() {
     let input = words([3; 16]);
     let handle = backend.allocate_resident(64).unwrap();
     backend.dispatch_borrowed(&copy, &[&input], &DispatchConfig::default()).unwrap();
-    vyre_driver::Device::recover(&*device).unwrap();
+    Device::recover(&*device).unwrap();
     let timed = backend.dispatch_borrowed_timed(&copy, &[&input], &DispatchConfig::default()).unwrap();
     assert_eq!(
         (timed.outputs, timed.ran.map(|ran| (ran.generation, ran.cache_hit))),
@@ -504,4 +508,54 @@ fn a_wrapper_over_a_device_is_a_backend_like_any_other() {
     expected[0] ^= 1;
     assert_eq!(flipped.dispatch_borrowed(&copy, &[&input], &DispatchConfig::default()), Ok(vec![expected]));
     assert_eq!(flipped.id(), "device");
+}
+
+/// Remembers of every call whether outputs were to be zero first.
+struct Zeroed(HostDevice<Kernels>, Mutex<Vec<bool>>);
+
+impl Device for Zeroed {
+    fn info(&self) -> Arc<DeviceInfo> {
+        self.0.info()
+    }
+
+    fn compile(&self, kernel: &Arc<Kernel>, options: &CodeOptions) -> Result<Code, DeviceError> {
+        self.0.compile(kernel, options)
+    }
+
+    fn allocate(&self, bytes: u64) -> Result<Memory, DeviceError> {
+        self.0.allocate(bytes)
+    }
+
+    fn run(&self, call: &mut Call<'_, '_>, deadline: Deadline) -> Result<Ran, DeviceError> {
+        self.1.lock().unwrap().push(call.zero_outputs);
+        self.0.run(call, deadline)
+    }
+
+    fn submit(&self, steps: Vec<Step>, deadline: Deadline) -> Result<Box<dyn Submission>, DeviceError> {
+        self.0.submit(steps, deadline)
+    }
+
+    fn recover(&self) -> Result<Generation, DeviceError> {
+        self.0.recover()
+    }
+}
+
+#[test]
+fn outputs_that_are_written_completely_are_passed_over_once() {
+    let device = Arc::new(Zeroed(host(), Mutex::default()));
+    let backend = backend(device.clone());
+    let zeroed = |p: &Program, input: &[u8], config: &DispatchConfig| -> Vec<bool> {
+        device.1.lock().unwrap().clear();
+        let mut outputs = vec![vec![0xA5; input.len()]];
+        for _ in 0..4 {
+            backend.dispatch_borrowed_into(p, &[input], config, &mut outputs).unwrap();
+        }
+        device.1.lock().unwrap().clone()
+    };
+    let (copy, sparse) = (program(COPY), program(SPARSE));
+    assert_eq!(zeroed(&copy, &words([3; 1024]), &DispatchConfig::default()), [false; 4]);
+    // New memory is zero already, used memory is not.
+    assert_eq!(zeroed(&sparse, &words([3; 64]), &DispatchConfig::default())[1..], [true; 3]);
+    // A grid that does not cover the output.
+    assert_eq!(zeroed(&copy, &words([3; 2048]), &one_group())[2..], [true; 2]);
 }

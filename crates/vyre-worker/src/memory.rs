@@ -133,16 +133,11 @@ pub(crate) fn poison_all(memory: &[AtomicU64], region: Region, poison: u64) {
 
 /// The bytes of a buffer.
 pub(crate) fn get(memory: &[AtomicU64], region: Region) -> Vec<u8> {
-    let (whole, _) = ends(region);
-    let mut bytes = vec![0; region.bytes as usize];
-    let (chunks, tail) = bytes.as_chunks_mut::<8>();
-    for (chunk, word) in chunks.iter_mut().zip(words(memory, region.offset, whole)) {
-        *chunk = word.load(Ordering::Relaxed).to_ne_bytes();
-    }
-    if !tail.is_empty() {
-        let last = words(memory, whole, whole + 8)[0].load(Ordering::Relaxed).to_ne_bytes();
-        tail.copy_from_slice(&last[..tail.len()]);
-    }
+    let end = (region.offset + region.bytes).next_multiple_of(8);
+    let chunks: Vec<[u8; 8]> =
+        words(memory, region.offset, end).iter().map(|word| word.load(Ordering::Relaxed).to_ne_bytes()).collect();
+    let mut bytes = chunks.into_flattened();
+    bytes.truncate(region.bytes as usize);
     bytes
 }
 

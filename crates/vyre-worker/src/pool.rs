@@ -79,8 +79,9 @@ struct Slot {
     stats: Stats,
 }
 
-/// Bytes of buffers that go into one message, if there is more than one case in it.
-const PART: u64 = 32 << 20;
+/// Bytes of buffers that go into one message, if there is more than one case in it: what stays in a cache from one process to the
+/// other.
+const PART: u64 = 2 << 20;
 
 impl Pool {
     /// A pool of processes that `command` starts; each must call [`crate::serve_judge`]. The first is started at once, so that a
