@@ -2,9 +2,21 @@
 //!
 //! - [`OpSpec`]: an op as the suite sees it: a program, the same in plain Rust, and what a case is.
 //! - [`space`]: where cases come from.
+//! - [`StreamingRunner`]: runs ops on a backend over cases of the user's own.
 
+mod digest;
+mod examine;
+mod in_process;
+pub mod ledger;
+mod report;
 pub mod space;
 pub mod spec;
+mod stream;
+mod unit;
 
+pub use digest::Digest;
+pub use examine::FindingKind;
+pub use report::{ParityFailure, Remark, RunReport, Summary};
 pub use space::{Draw, Evidence, Space};
 pub use spec::{Columns, Comparator, Extent, OpSignature, OpSpec, OpSpecBuilder, Shape, SpecError};
+pub use stream::{FnProgress, InputGenerator, ProgressSink, RunError, StreamingProgress, StreamingRunner, UNIT};

@@ -283,7 +283,9 @@ fn resident_sequence(backend: &dyn VyreBackend, sequence: &Sequence) -> Result<O
     backend.submit_resident(&steps, &DispatchConfig::default())?.wait()
 }
 
-fn failure(error: BackendError) -> Failure {
+/// What a judge makes of a backend's error.
+#[must_use]
+pub fn failure(error: BackendError) -> Failure {
     match error {
         BackendError::Trap { tag, invocation } => Failure::Trap { tag, invocation },
         BackendError::UnsupportedFeature { .. } => Failure::Unsupported(error.message()),

@@ -1,0 +1,323 @@
+//! One batch of cases on a device, judged.
+//!
+//! Every dispatch happens twice, with something changed that must not show: the order of the cases in the buffers, and the form of
+//! dispatch where there are several. The expected results come from the spec's own Rust; one case in a hundred, chosen by the run's
+//! seed, is also given to the plain interpreter, and specs that have no Rust of their own are judged by it alone.
+//!
+//! A dispatch that fails as a whole (a crash, a hang, a wild write, a trap that nobody expects) is halved until the one case is found
+//! that fails by itself.
+
+mod expected;
+mod layout;
+
+pub(crate) use expected::{mixed, output_bytes};
+pub(crate) use layout::{Dispatch, Target};
+
+use crate::spec::Comparator;
+use expected::Expected;
+use vyre_driver::device::Ran;
+use vyre_foundation::case::Case;
+use vyre_worker::{Answer, Failure, Outputs, Subject};
+
+/// How a case can fail.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FindingKind {
+    /// The device gives other bytes than expected.
+    Mismatch,
+    /// Two dispatches that must agree do not.
+    Nondeterministic,
+    /// The dispatch failed: a crash, a hang, a device error, a wild write.
+    Dispatch,
+    /// The device ran something else than it was asked to.
+    Configuration,
+    /// The bytes of the case do not fit the signature, or `cpu_fn` failed on it.
+    Case,
+    /// `cpu_fn` and the reference disagree: the suite is wrong about this case, or the reference is.
+    Disputed,
+}
+
+/// One case that failed.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Finding {
+    /// Its number in the batch.
+    pub case: usize,
+    pub kind: FindingKind,
+    /// What is wrong, for people.
+    pub message: String,
+    /// What the device gave, if it gave something.
+    pub found: Vec<u8>,
+    /// What was expected, if that is known.
+    pub expected: Vec<u8>,
+}
+
+/// Whether the device said that it ran what it was asked to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Confirmed {
+    /// It said nothing.
+    #[default]
+    No,
+    /// It did.
+    Yes,
+}
+
+/// What came of a batch.
+#[derive(Default)]
+pub(crate) struct Examined {
+    /// Cases that were judged.
+    pub tested: u64,
+    /// Those that failed; one finding each.
+    pub findings: Vec<Finding>,
+    /// Why nothing was judged: the device cannot run the program.
+    pub skipped: Option<String>,
+    /// Cases on which the reference was asked too.
+    pub referred: u64,
+    pub confirmed: Confirmed,
+    /// The expected bytes of each output, and the device's.
+    pub expected: Vec<Vec<u8>>,
+    pub actual: Vec<Vec<u8>>,
+}
+
+/// Nothing was learned: no process could be started to run a case.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct NotRun(pub String);
+
+/// What the two dispatches of a batch gave.
+struct Pair {
+    first: Answer,
+    second: Answer,
+    /// By how many cases the second was rotated.
+    rotated: usize,
+    /// What was changed, for people.
+    changed: String,
+}
+
+/// The judge of batches, over one device in one or more forms.
+pub(crate) struct Examiner<'s> {
+    subjects: Vec<Box<dyn Subject + 's>>,
+    /// Bytes that the result of a case may have.
+    pub max_output_bytes: usize,
+}
+
+impl<'s> Examiner<'s> {
+    /// Over these subjects, which are one device in different forms; there is at least one.
+    pub fn new(subjects: Vec<Box<dyn Subject + 's>>) -> Self {
+        assert!(!subjects.is_empty(), "there is a device to examine");
+        Examiner { subjects, max_output_bytes: usize::MAX }
+    }
+
+    /// Judges dispatches of one target. `salt` decides what is changed for the second run and which cases the reference sees.
+    pub fn examine(&mut self, target: &Target<'_>, dispatches: Vec<Dispatch>, salt: u64) -> Result<Examined, NotRun> {
+        let mut sum = Examined::default();
+        let pairs = self.run(target, &dispatches, salt);
+        let mut first = 0;
+        for (dispatch, pair) in dispatches.into_iter().zip(pairs) {
+            let cases = dispatch.cases;
+            let expected = expected::of(target, &dispatch, salt, self.max_output_bytes);
+            sum.referred += expected.referred;
+            let judged = match pair {
+                Ok(pair) => self.judge(target, dispatch, expected, pair, salt)?,
+                Err(problem) => every_case(&expected, cases, FindingKind::Case, &problem),
+            };
+            sum.take(judged, first);
+            first += cases;
+            if sum.skipped.is_some() {
+                break;
+            }
+        }
+        Ok(sum)
+    }
+
+    /// Runs each dispatch twice; the text is why one cannot even be asked for.
+    fn run(&mut self, target: &Target<'_>, dispatches: &[Dispatch], salt: u64) -> Vec<Result<Pair, String>> {
+        let count = self.subjects.len();
+        let (one, other) = (salt as usize % count, (salt as usize + 1) % count);
+        let mut planned: Vec<Result<usize, String>> = Vec::new();
+        let (mut firsts, mut seconds): (Vec<Case>, Vec<Case>) = Default::default();
+        for dispatch in dispatches {
+            // By at least one case and never by all, unless there is only one.
+            let rotated = if dispatch.cases < 2 { 0 } else { 1 + (salt % (dispatch.cases as u64 - 1)) as usize };
+            planned.push(target.case(dispatch).map(|case| {
+                seconds.push(target.layout.rotated(&case, dispatch.cases, rotated));
+                firsts.push(case);
+                rotated
+            }));
+        }
+        let (answers, again) = if one == other {
+            // One call for both, so that a process is asked once.
+            let count = firsts.len();
+            firsts.append(&mut seconds);
+            let mut all = self.subjects[one].run_batch(&firsts);
+            let again = all.split_off(count.min(all.len()));
+            (all, again)
+        } else {
+            (self.subjects[one].run_batch(&firsts), self.subjects[other].run_batch(&seconds))
+        };
+        let names = [one, other].map(|n| self.subjects[n].name().to_string());
+        let changed = |rotated: usize| {
+            let order = if rotated == 0 { "nothing".to_string() } else { format!("the order of cases, rotated by {rotated}") };
+            if names[0] == names[1] { order } else { format!("{order}, and {} in place of {}", names[1], names[0]) }
+        };
+        let mut both = answers.into_iter().zip(again);
+        let pair = |rotated: usize| {
+            let silent = || Answer::from(Err(Failure::NotRun("the subject gave fewer answers than there were cases".into())));
+            let (first, second) = both.next().unwrap_or_else(|| (silent(), silent()));
+            Pair { first, second, rotated, changed: changed(rotated) }
+        };
+        let mut pair = pair;
+        planned.into_iter().map(|rotated| rotated.map(&mut pair)).collect()
+    }
+
+    fn judge(
+        &mut self,
+        target: &Target<'_>,
+        dispatch: Dispatch,
+        expected: Expected,
+        pair: Pair,
+        salt: u64,
+    ) -> Result<Examined, NotRun> {
+        let cases = dispatch.cases;
+        let confirmed = match confirm(target, &[&pair.first, &pair.second]) {
+            Ok(confirmed) => confirmed,
+            Err(problem) => return Ok(every_case(&expected, cases, FindingKind::Configuration, &problem)),
+        };
+        let failed = |answer: &Answer| answer.outcome.as_ref().err().cloned();
+        match (failed(&pair.first), failed(&pair.second)) {
+            (Some(Failure::NotRun(why)), _) | (_, Some(Failure::NotRun(why))) => Err(NotRun(why)),
+            (Some(Failure::Unsupported(why)), _) | (_, Some(Failure::Unsupported(why))) => {
+                Ok(Examined { skipped: Some(why), ..Examined::default() })
+            }
+            (None, None) => {
+                let second = target.layout.unrotated(pair.second.outcome.unwrap_or_default(), cases, pair.rotated);
+                let mut judged = compare(target, &expected, cases, pair.first.outcome.unwrap_or_default(), second, &pair.changed);
+                judged.confirmed = confirmed;
+                Ok(judged)
+            }
+            _ if cases > 1 => {
+                let mut sum = Examined::default();
+                let mut first = 0;
+                for half in target.layout.halves(dispatch) {
+                    let cases = half.cases;
+                    sum.take(self.examine(target, vec![half], salt)?, first);
+                    first += cases;
+                }
+                // The halves have asked the reference as well; the cases are the same.
+                sum.referred = 0;
+                Ok(sum)
+            }
+            (one, other) => {
+                let message = match (&one, &other) {
+                    (Some(one), Some(other)) if one == other => one.to_string(),
+                    (Some(one), Some(other)) => format!("nondeterministic: {one}; then, with {} changed, {other}", pair.changed),
+                    (Some(failure), None) => format!("nondeterministic: {failure}; then, with {} changed, none", pair.changed),
+                    (None, Some(failure)) => {
+                        format!("nondeterministic: no failure; then, with {} changed, {failure}", pair.changed)
+                    }
+                    (None, None) => unreachable!("one of them failed"),
+                };
+                let kind = if one == other { FindingKind::Dispatch } else { FindingKind::Nondeterministic };
+                Ok(every_case(&expected, cases, kind, &message))
+            }
+        }
+    }
+}
+
+impl Examined {
+    /// Adds what came of the cases from number `first` on.
+    fn take(&mut self, other: Examined, first: usize) {
+        self.tested += other.tested;
+        self.referred += other.referred;
+        self.findings.extend(other.findings.into_iter().map(|finding| Finding { case: finding.case + first, ..finding }));
+        self.skipped = self.skipped.take().or(other.skipped);
+        if other.confirmed == Confirmed::Yes {
+            self.confirmed = Confirmed::Yes;
+        }
+        append(&mut self.expected, other.expected);
+        append(&mut self.actual, other.actual);
+    }
+}
+
+fn append(to: &mut Vec<Vec<u8>>, from: Vec<Vec<u8>>) {
+    if to.is_empty() {
+        *to = from;
+    } else {
+        to.iter_mut().zip(from).for_each(|(to, from)| to.extend(from));
+    }
+}
+
+/// Whether what ran is what was asked for.
+fn confirm(target: &Target<'_>, answers: &[&Answer]) -> Result<Confirmed, String> {
+    let mut confirmed = Confirmed::Yes;
+    for answer in answers {
+        let Some(Ran { workgroup, .. }) = &answer.ran else {
+            confirmed = Confirmed::No;
+            continue;
+        };
+        let asked = target.program.workgroup_size();
+        if *workgroup != asked {
+            return Err(format!("workgroups of {asked:?} were asked for, and {workgroup:?} ran"));
+        }
+    }
+    Ok(confirmed)
+}
+
+/// All cases of a dispatch failed for one reason.
+fn every_case(expected: &Expected, cases: usize, kind: FindingKind, message: &str) -> Examined {
+    let finding = |case| Finding {
+        case,
+        kind,
+        message: message.into(),
+        found: Vec::new(),
+        expected: expected.of_case(case).unwrap_or_default(),
+    };
+    Examined {
+        tested: cases as u64,
+        findings: (0..cases).map(finding).collect(),
+        expected: expected.columns.clone(),
+        actual: expected.columns.iter().map(|column| vec![0; column.len()]).collect(),
+        ..Examined::default()
+    }
+}
+
+/// Compares what two dispatches gave, in the order of the cases, with what is expected.
+fn compare(target: &Target<'_>, expected: &Expected, cases: usize, first: Outputs, second: Outputs, changed: &str) -> Examined {
+    let mut findings: Vec<Finding> = Vec::new();
+    let all_agree = first == expected.columns && second == expected.columns;
+    let lengths = |outputs: &Outputs| outputs.iter().map(Vec::len).collect::<Vec<_>>();
+    let wanted = lengths(&expected.columns);
+    for found in [&first, &second] {
+        if lengths(found) != wanted {
+            let problem = format!("outputs of {:?} bytes, and {wanted:?} are expected", lengths(found));
+            return every_case(expected, cases, FindingKind::Mismatch, &problem);
+        }
+    }
+    for case in 0..cases {
+        let problem = expected.problems.get(&case);
+        if all_agree && problem.is_none() {
+            if expected.problems.is_empty() {
+                break;
+            }
+            continue;
+        }
+        let (one, other) = (expected.part(&first, case), expected.part(&second, case));
+        let wanted = expected.part(&expected.columns, case);
+        let (kind, message, found) = if let Some((kind, problem)) = problem {
+            (*kind, problem.clone(), one)
+        } else if one != other {
+            let found = if one == wanted { other } else { one };
+            (FindingKind::Nondeterministic, format!("nondeterministic: two dispatches differ, with {changed} changed"), found)
+        } else {
+            match agree(&target.spec.comparator, &one, &wanted) {
+                Ok(()) => continue,
+                Err(problem) => (FindingKind::Mismatch, problem, one),
+            }
+        };
+        let expected = if kind == FindingKind::Case { expected.of_case(case).unwrap_or_default() } else { wanted };
+        findings.push(Finding { case, kind, message, found, expected });
+    }
+    Examined { tested: cases as u64, findings, expected: expected.columns.clone(), actual: first, ..Examined::default() }
+}
+
+fn agree(comparator: &Comparator, found: &[u8], expected: &[u8]) -> Result<(), String> {
+    if found == expected { Ok(()) } else { comparator.compare(found, expected) }
+}

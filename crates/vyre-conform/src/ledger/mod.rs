@@ -1,0 +1,60 @@
+//! What a run has done, kept so that nothing is done twice and nothing is believed that was not done.
+//!
+//! The ledger is an embedded database in the state folder. A *unit* is a range of cases of one section (an op, one of its programs, a
+//! workgroup size, a space); its record has the hashes of the expected and the actual bytes and the counts, and the hash of all that is
+//! a leaf. A leaf knows nothing of the backend, of time, or of how the run was divided, so runs that give the same bytes have the same
+//! root. Units are committed by the range; what is committed survives whatever happens to the process.
+//!
+//! A ledger belongs to one run: same suite, selection, settings, backend and device ([`Identity`]).
+
+mod record;
+mod store;
+
+pub use record::{Identity, UnitRecord, root_of};
+pub use store::Ledger;
+pub(crate) use store::Range;
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// Why a ledger cannot be used.
+#[derive(Debug)]
+pub enum LedgerError {
+    /// Another run uses the folder at this moment.
+    Busy(PathBuf),
+    /// The folder has the state of another run that was cut off.
+    OtherRun {
+        /// The folder.
+        folder: PathBuf,
+        /// What is different: in which words, there and here.
+        differences: Vec<(String, String, String)>,
+    },
+    /// The file is damaged; where, as far as that is known.
+    Damaged(PathBuf, String),
+    /// It was written by another version of the layout.
+    Version(PathBuf, String),
+    /// The file cannot be read or written: a full disk, a folder without permission.
+    Io(PathBuf, String),
+}
+
+impl fmt::Display for LedgerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LedgerError::Busy(path) => write!(f, "another run uses the state folder `{}`", path.display()),
+            LedgerError::OtherRun { folder, differences } => {
+                write!(f, "`{}` has a run that was cut off, and it is another one:", folder.display())?;
+                for (what, there, here) in differences {
+                    write!(f, " {what} is `{there}` there and `{here}` here;")?;
+                }
+                f.write_str(" finish that run, or use another state folder")
+            }
+            LedgerError::Damaged(path, what) => write!(f, "`{}` is damaged: {what}", path.display()),
+            LedgerError::Version(path, found) => {
+                write!(f, "`{}` has layout {found}, and this vyre knows layout {}", path.display(), store::LAYOUT)
+            }
+            LedgerError::Io(path, what) => write!(f, "`{}`: {what}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for LedgerError {}

@@ -1,0 +1,95 @@
+//! Records of units, and the root over them.
+
+use crate::digest::Digest;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What a run is about: only a run with the same may go on where it was cut off.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Identity {
+    /// The hash of all specs, programs and spaces.
+    pub suite: String,
+    /// Which part of them.
+    pub selection: String,
+    /// Seed, shard, and whatever else changes what is run.
+    pub settings: String,
+    /// The backend's id.
+    pub backend: String,
+    /// Its version; `None` if it does not say one, and then nothing is ever resumed.
+    pub version: Option<String>,
+    /// The device's fingerprint.
+    pub device: String,
+}
+
+impl Identity {
+    /// What is different, with both values.
+    #[must_use]
+    pub fn differences(&self, other: &Identity) -> Vec<(String, String, String)> {
+        let version = |version: &Option<String>| version.clone().unwrap_or_else(|| "not said".into());
+        let rows = [
+            ("suite", self.suite.clone(), other.suite.clone()),
+            ("selection", self.selection.clone(), other.selection.clone()),
+            ("settings", self.settings.clone(), other.settings.clone()),
+            ("backend", self.backend.clone(), other.backend.clone()),
+            ("version of the backend", version(&self.version), version(&other.version)),
+            ("device", self.device.clone(), other.device.clone()),
+        ];
+        let differs = |(what, one, other): (&str, String, String)| (one != other).then(|| (what.to_string(), one, other));
+        rows.into_iter().filter_map(differs).collect()
+    }
+}
+
+/// What came of a unit.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct UnitRecord {
+    /// The number of its first case.
+    pub first: u64,
+    /// How many cases it has.
+    pub cases: u64,
+    /// The hash of its inputs, where they do not follow from the section's name and the numbers.
+    pub inputs: Option<Digest>,
+    /// The hash of what was expected.
+    pub expected: Digest,
+    /// The hash of what the device gave.
+    pub actual: Digest,
+    /// Cases that were judged.
+    pub tested: u64,
+    /// Those that failed.
+    pub failed: u64,
+    /// Cases that the device cannot run.
+    pub skipped: u64,
+    /// Cases that the reference was asked about too. Not part of the leaf.
+    pub referred: u64,
+    /// Whether the device said that it ran the workgroup size that it was asked for. Not part of the leaf.
+    pub confirmed: bool,
+}
+
+impl UnitRecord {
+    /// The hash of what the unit says about the bytes of this section.
+    #[must_use]
+    pub fn leaf(&self, section: &str) -> Digest {
+        let UnitRecord { first, cases, inputs, expected, actual, tested, failed, skipped, referred: _, confirmed: _ } = self;
+        let number = |n: &u64| n.to_le_bytes().to_vec();
+        Digest::of([
+            section.as_bytes().to_vec(),
+            number(first),
+            number(cases),
+            inputs.map_or_else(Vec::new, |digest| digest.0.to_vec()),
+            expected.0.to_vec(),
+            actual.0.to_vec(),
+            number(tested),
+            number(failed),
+            number(skipped),
+        ])
+    }
+}
+
+/// The root over leaves by section and first case: a tree for each section, and a tree over the sections by name.
+#[must_use]
+pub fn root_of(sections: &BTreeMap<String, BTreeMap<u64, Digest>>) -> Digest {
+    let section = |(name, leaves): (&String, &BTreeMap<u64, Digest>)| {
+        let leaves: Vec<Digest> = leaves.values().copied().collect();
+        Digest::of([name.as_bytes(), &(leaves.len() as u64).to_le_bytes(), &Digest::tree(&leaves).0])
+    };
+    Digest::tree(&sections.iter().map(section).collect::<Vec<_>>())
+}

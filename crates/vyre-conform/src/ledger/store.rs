@@ -1,0 +1,287 @@
+//! The ledger as a database file.
+
+use super::{Identity, LedgerError, UnitRecord};
+use crate::digest::Digest;
+use crate::report::ParityFailure;
+use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, StorageError, TableDefinition, TableError};
+use std::fs;
+use std::path::{Path, PathBuf};
+use vyre_worker::caught;
+
+/// The layout of the file. Another number is refused.
+pub(super) const LAYOUT: &str = "1";
+
+const ABOUT: TableDefinition<'_, &str, &str> = TableDefinition::new("about");
+const UNITS: TableDefinition<'_, (&str, u64), &[u8]> = TableDefinition::new("units");
+const FAILURES: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("failures");
+const REMARKS: TableDefinition<'_, (&str, &str), &str> = TableDefinition::new("remarks");
+
+/// The file of the current or the last run, and where the one before that goes.
+const FILE: &str = "run.redb";
+const BEFORE: &str = "before.redb";
+
+/// What a run has done so far.
+pub struct Ledger {
+    database: Database,
+    path: PathBuf,
+    /// Failures that are in the file.
+    failures: u64,
+    /// Whether units of a run that was cut off were found.
+    resumed: bool,
+}
+
+/// What is committed together.
+#[derive(Default)]
+pub(crate) struct Range {
+    /// Section, and record.
+    pub units: Vec<(String, UnitRecord)>,
+    pub failures: Vec<ParityFailure>,
+    /// Section, kind, and text.
+    pub remarks: Vec<(String, &'static str, String)>,
+}
+
+impl Ledger {
+    /// The ledger of a run in a folder, which is made if there is none; without a folder, one in memory.
+    ///
+    /// # Errors
+    ///
+    /// If another run uses the folder, or its file is of another run that was cut off, damaged or out of reach.
+    pub fn open(folder: Option<&Path>, identity: &Identity) -> Result<Ledger, LedgerError> {
+        let Some(folder) = folder else {
+            let memory = redb::backends::InMemoryBackend::new();
+            let path = PathBuf::from("memory");
+            let made = Database::builder().create_with_backend(memory);
+            let database = made.map_err(|error| LedgerError::Io(path.clone(), error.to_string()))?;
+            return Ledger::begin(database, path, identity);
+        };
+        let io = |error: std::io::Error| LedgerError::Io(folder.into(), error.to_string());
+        fs::create_dir_all(folder).map_err(io)?;
+        let path = folder.join(FILE);
+        if !path.exists() {
+            return Ledger::begin(create(&path, folder)?, path, identity);
+        }
+        let database = create(&path, folder)?;
+        let found = about(&database, &path)?;
+        // A process that ended before its first commit leaves a file that says nothing.
+        let Some(about) = found else { return Ledger::begin(database, path, identity) };
+        if !about.is_finished {
+            let mut differences = about.identity.differences(identity);
+            if identity.version.is_none() {
+                // Nobody can tell whether it is the same backend, so what it did says nothing.
+                return begin_anew(database, path, folder, identity);
+            }
+            if !differences.is_empty() {
+                differences.truncate(6);
+                return Err(LedgerError::OtherRun { folder: folder.into(), differences });
+            }
+            return Ok(Ledger { database, path, failures: about.failures, resumed: true });
+        }
+        begin_anew(database, path, folder, identity)
+    }
+
+    /// A ledger that is only read: that of the current or the last run in a folder, or a file.
+    pub fn read(folder: &Path) -> Result<(Ledger, Identity, bool), LedgerError> {
+        let path = if folder.is_dir() { folder.join(FILE) } else { folder.to_path_buf() };
+        if !path.exists() {
+            return Err(LedgerError::Io(path, "there is no run".into()));
+        }
+        let database = create(&path, folder)?;
+        let Some(about) = about(&database, &path)? else {
+            return Err(LedgerError::Damaged(path, "it says nothing about its run".into()));
+        };
+        let is_finished = about.is_finished;
+        Ok((Ledger { database, path, failures: about.failures, resumed: true }, about.identity, is_finished))
+    }
+
+    fn begin(database: Database, path: PathBuf, identity: &Identity) -> Result<Ledger, LedgerError> {
+        let text = serde_json::to_string(identity).map_err(|error| LedgerError::Io(path.clone(), error.to_string()))?;
+        let written = (|| -> Result<(), redb::Error> {
+            let write = database.begin_write()?;
+            {
+                let mut about = write.open_table(ABOUT)?;
+                about.insert("layout", LAYOUT)?;
+                about.insert("identity", text.as_str())?;
+                write.open_table(UNITS)?;
+                write.open_table(FAILURES)?;
+                write.open_table(REMARKS)?;
+            }
+            Ok(write.commit()?)
+        })();
+        written.map_err(|error| LedgerError::Io(path.clone(), error.to_string()))?;
+        Ok(Ledger { database, path, failures: 0, resumed: false })
+    }
+
+    /// Whether this goes on with a run that was cut off.
+    #[must_use]
+    pub fn is_resumed(&self) -> bool {
+        self.resumed
+    }
+
+    fn error(&self, error: redb::Error) -> LedgerError {
+        match error {
+            redb::Error::Corrupted(what) => LedgerError::Damaged(self.path.clone(), what),
+            error => LedgerError::Io(self.path.clone(), error.to_string()),
+        }
+    }
+
+    /// Writes a range, all of it or nothing.
+    pub(crate) fn commit(&mut self, range: &Range) -> Result<(), LedgerError> {
+        let mut failures = self.failures;
+        let written = (|| -> Result<(), redb::Error> {
+            let write = self.database.begin_write()?;
+            {
+                let mut units = write.open_table(UNITS)?;
+                for (section, record) in &range.units {
+                    let bytes = postcard::to_allocvec(&(record, record.leaf(section).0)).unwrap_or_default();
+                    units.insert((section.as_str(), record.first), bytes.as_slice())?;
+                }
+                let mut kept = write.open_table(FAILURES)?;
+                for failure in &range.failures {
+                    kept.insert(failures, serde_json::to_vec(failure).unwrap_or_default().as_slice())?;
+                    failures += 1;
+                }
+                let mut remarks = write.open_table(REMARKS)?;
+                for (section, kind, text) in &range.remarks {
+                    remarks.insert((section.as_str(), *kind), text.as_str())?;
+                }
+            }
+            Ok(write.commit()?)
+        })();
+        written.map_err(|error| self.error(error))?;
+        self.failures = failures;
+        Ok(())
+    }
+
+    /// The record of the unit of a section that begins with this case, if it is done.
+    pub fn unit(&self, section: &str, first: u64) -> Result<Option<UnitRecord>, LedgerError> {
+        let read = (|| -> Result<Option<Vec<u8>>, redb::Error> {
+            let table = self.database.begin_read()?.open_table(UNITS)?;
+            Ok(table.get((section, first))?.map(|value| value.value().to_vec()))
+        })();
+        match read.map_err(|error| self.error(error))? {
+            None => Ok(None),
+            Some(bytes) => self.decode(section, first, &bytes).map(Some),
+        }
+    }
+
+    fn decode(&self, section: &str, first: u64, bytes: &[u8]) -> Result<UnitRecord, LedgerError> {
+        let damaged = || LedgerError::Damaged(self.path.clone(), format!("the record of unit {section}:{first}"));
+        let (record, leaf): (UnitRecord, [u8; 32]) = postcard::from_bytes(bytes).map_err(|_| damaged())?;
+        if record.leaf(section).0 != leaf || record.first != first {
+            return Err(damaged());
+        }
+        Ok(record)
+    }
+
+    /// Calls `each` with every unit, by section and first case.
+    pub fn for_each_unit(&self, mut each: impl FnMut(&str, UnitRecord)) -> Result<(), LedgerError> {
+        let mut damage = None;
+        let read = (|| -> Result<(), redb::Error> {
+            let table = self.database.begin_read()?.open_table(UNITS)?;
+            for entry in table.iter()? {
+                let (key, value) = entry?;
+                let (section, first) = key.value();
+                match self.decode(section, first, value.value()) {
+                    Ok(record) => each(section, record),
+                    Err(error) => {
+                        damage = Some(error);
+                        break;
+                    }
+                }
+            }
+            Ok(())
+        })();
+        read.map_err(|error| self.error(error))?;
+        damage.map_or(Ok(()), Err)
+    }
+
+    /// The failures that were kept, in the order in which they were found.
+    pub fn failures(&self) -> Result<Vec<ParityFailure>, LedgerError> {
+        let read = (|| -> Result<Vec<Vec<u8>>, redb::Error> {
+            let table = self.database.begin_read()?.open_table(FAILURES)?;
+            let all = table.iter()?.map(|entry| Ok(entry?.1.value().to_vec()));
+            all.collect::<Result<_, StorageError>>().map_err(redb::Error::from)
+        })();
+        let damaged = |_| LedgerError::Damaged(self.path.clone(), "a failure in it".into());
+        let all = read.map_err(|error| self.error(error))?;
+        all.iter().map(|bytes| serde_json::from_slice(bytes).map_err(damaged)).collect()
+    }
+
+    /// What was remarked about sections: section, kind, text.
+    pub fn remarks(&self) -> Result<Vec<(String, String, String)>, LedgerError> {
+        let read = (|| -> Result<Vec<(String, String, String)>, redb::Error> {
+            let table = self.database.begin_read()?.open_table(REMARKS)?;
+            let row = |entry: Result<(redb::AccessGuard<'_, (&str, &str)>, redb::AccessGuard<'_, &str>), StorageError>| {
+                let (key, value) = entry?;
+                let (section, kind) = key.value();
+                Ok((section.to_string(), kind.to_string(), value.value().to_string()))
+            };
+            table.iter()?.map(row).collect::<Result<_, StorageError>>().map_err(redb::Error::from)
+        })();
+        read.map_err(|error| self.error(error))
+    }
+
+    /// The run has come to its end; the next one begins anew.
+    pub fn finish(&mut self, root: Digest) -> Result<(), LedgerError> {
+        let written = (|| -> Result<(), redb::Error> {
+            let write = self.database.begin_write()?;
+            write.open_table(ABOUT)?.insert("finished", root.to_string().as_str())?;
+            Ok(write.commit()?)
+        })();
+        written.map_err(|error| self.error(error))
+    }
+}
+
+/// Opens or makes the file. It is locked while it is open.
+fn create(path: &Path, folder: &Path) -> Result<Database, LedgerError> {
+    // The library is careful, but a damaged file is hostile input.
+    let opened = caught(|| Database::create(path)).map_err(|said| LedgerError::Damaged(path.into(), said))?;
+    opened.map_err(|error| match error {
+        DatabaseError::DatabaseAlreadyOpen => LedgerError::Busy(folder.into()),
+        DatabaseError::UpgradeRequired(found) => LedgerError::Version(path.into(), format!("of file format {found}")),
+        DatabaseError::RepairAborted => LedgerError::Damaged(path.into(), "it cannot be repaired".into()),
+        DatabaseError::Storage(StorageError::Corrupted(what)) => LedgerError::Damaged(path.into(), what),
+        DatabaseError::Storage(StorageError::Io(error)) if error.kind() == std::io::ErrorKind::InvalidData => {
+            LedgerError::Damaged(path.into(), error.to_string())
+        }
+        error => LedgerError::Io(path.into(), error.to_string()),
+    })
+}
+
+struct About {
+    identity: Identity,
+    is_finished: bool,
+    failures: u64,
+}
+
+/// What a file says about its run; `None` if nothing was ever committed to it.
+fn about(database: &Database, path: &Path) -> Result<Option<About>, LedgerError> {
+    let io = |error: redb::Error| LedgerError::Damaged(path.into(), error.to_string());
+    let read = (|| -> Result<Option<(String, String, bool, u64)>, redb::Error> {
+        let read = database.begin_read()?;
+        let table = match read.open_table(ABOUT) {
+            Ok(table) => table,
+            Err(TableError::TableDoesNotExist(_)) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let text = |key: &str| Ok::<_, redb::Error>(table.get(key)?.map(|value| value.value().to_string()));
+        let last = read.open_table(FAILURES)?.last()?.map_or(0, |(key, _)| key.value() + 1);
+        let finished = text("finished")?.is_some();
+        Ok(Some((text("layout")?.unwrap_or_default(), text("identity")?.unwrap_or_default(), finished, last)))
+    })();
+    let found = caught(|| read).map_err(|said| LedgerError::Damaged(path.into(), said))?;
+    let Some((layout, identity, is_finished, failures)) = found.map_err(io)? else { return Ok(None) };
+    if layout != LAYOUT {
+        return Err(LedgerError::Version(path.into(), layout));
+    }
+    let identity = serde_json::from_str(&identity);
+    let identity = identity.map_err(|error| LedgerError::Damaged(path.into(), format!("what it says about its run: {error}")))?;
+    Ok(Some(About { identity, is_finished, failures }))
+}
+
+/// Puts a finished run aside and begins the next.
+fn begin_anew(database: Database, path: PathBuf, folder: &Path, identity: &Identity) -> Result<Ledger, LedgerError> {
+    drop(database);
+    fs::rename(&path, folder.join(BEFORE)).map_err(|error| LedgerError::Io(path.clone(), error.to_string()))?;
+    Ledger::begin(create(&path, folder)?, path, identity)
+}

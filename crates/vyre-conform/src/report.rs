@@ -1,0 +1,91 @@
+//! What a run says in the end.
+
+use crate::digest::Digest;
+use crate::examine::FindingKind;
+use serde::{Deserialize, Serialize};
+use vyre_foundation::case::bytes;
+
+/// One case on which a backend and the reference do not agree, with everything that shows it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ParityFailure {
+    /// The op.
+    pub op_id: String,
+    /// Where the case comes from: a generator or a space, or `regression`.
+    pub generator: String,
+    /// Its name there.
+    pub input_label: String,
+    /// The bytes of the case.
+    #[serde(with = "bytes")]
+    pub input: Vec<u8>,
+    /// What the device gave, if it gave something.
+    #[serde(with = "bytes")]
+    pub gpu_output: Vec<u8>,
+    /// What was expected, if that is known.
+    #[serde(with = "bytes")]
+    pub cpu_output: Vec<u8>,
+    /// What is wrong, for people; `[alt:NAME]` before it if an alternative program was run.
+    pub message: String,
+    /// The edition of the op.
+    pub spec_version: u32,
+    /// Invocations along x of the workgroups that it ran in.
+    pub workgroup_size: u32,
+    /// How it failed.
+    pub kind: FindingKind,
+    /// The unit that it belongs to, as a query takes it; empty for regressions.
+    pub unit: String,
+}
+
+/// How many cases there were.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Summary {
+    /// Cases that were judged, each at each workgroup size and with each program.
+    pub tested: u64,
+    /// Those that hold.
+    pub passed: u64,
+    /// Those that do not.
+    pub failed: u64,
+    /// Cases that the device cannot run, and says so.
+    pub skipped: u64,
+    /// Of those that were judged, the ones that failed in an earlier run and ran first.
+    pub regressions: u64,
+    /// Of those that were judged, the ones that the reference was asked about too.
+    pub referred: u64,
+}
+
+impl Summary {
+    pub(crate) fn add(&mut self, other: &Summary) {
+        let Summary { tested, passed, failed, skipped, regressions, referred } = other;
+        self.tested += tested;
+        self.passed += passed;
+        self.failed += failed;
+        self.skipped += skipped;
+        self.regressions += regressions;
+        self.referred += referred;
+    }
+}
+
+/// A program of an op at a workgroup size that the device did not run, or did not say that it ran.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Remark {
+    /// Which part of the suite.
+    pub section: String,
+    /// What about it.
+    pub what: String,
+}
+
+/// What came of a run.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct RunReport {
+    /// The failures that were kept; [`Summary::failed`] counts all.
+    pub failures: Vec<ParityFailure>,
+    /// How many cases there were.
+    pub summary: Summary,
+    /// The root over all units of the run: equal for runs that gave equal bytes, however they were divided, cut off or ordered.
+    pub root: Digest,
+    /// Units that the run has judged.
+    pub units: u64,
+    /// What was skipped, with the device's reason.
+    pub skipped: Vec<Remark>,
+    /// Workgroup sizes that were asked for and that the device did not say it ran.
+    pub not_confirmed: Vec<Remark>,
+}
