@@ -10,7 +10,7 @@
 mod record;
 mod store;
 
-pub use record::{Identity, UnitRecord, root_of};
+pub use record::{Controls, Identity, RunInfo, SectionInfo, UnitRecord, root_of};
 pub use store::Ledger;
 pub(crate) use store::Range;
 

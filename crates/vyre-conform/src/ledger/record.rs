@@ -1,6 +1,7 @@
 //! Records of units, and the root over them.
 
 use crate::digest::Digest;
+use crate::space::Evidence;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -37,6 +38,70 @@ impl Identity {
         let differs = |(what, one, other): (&str, String, String)| (one != other).then(|| (what.to_string(), one, other));
         rows.into_iter().filter_map(differs).collect()
     }
+}
+
+/// A part of the suite that has one program, one workgroup size and one space of cases.
+///
+/// Its name is `OP:wg=N:SPACE`, with `:alt=NAME` behind the op if the program is an alternative one; a unit's is that and the number of
+/// its first case.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct SectionInfo {
+    /// Its name.
+    pub id: String,
+    /// The op: `ops.int.add:u32`.
+    pub op: String,
+    /// The op's edition.
+    pub version: u32,
+    /// The alternative program, if it is one.
+    pub alternative: Option<String>,
+    /// Invocations along x of a workgroup.
+    pub workgroup: u32,
+    /// Where its cases come from.
+    pub space: String,
+    /// What it proves if all cases of the space pass.
+    pub evidence: Evidence,
+    /// Cases of the whole space.
+    pub space_cases: u64,
+    /// Cases of it that the run was asked for.
+    pub cases: u64,
+    /// Dispatches that these take: a fault of geometry shows once per dispatch, not once per case.
+    pub launches: u64,
+    /// What a device must be capable of to be asked: `core`, `f64`, `subgroups`.
+    pub profile: String,
+}
+
+/// What is known about a run as a whole.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct RunInfo {
+    /// `smoke`, `standard` or `deep`, if it was one of these.
+    pub tier: Option<String>,
+    /// The command that runs it again.
+    pub command: String,
+    /// Seconds since 1970 when it began.
+    pub began: u64,
+    /// Milliseconds that it took, all parts together.
+    pub took_ms: u64,
+    /// The device, for people.
+    pub device_name: String,
+    /// Versions of what took part, by name.
+    pub versions: BTreeMap<String, String>,
+    /// The blind controls of the run.
+    pub controls: Controls,
+}
+
+/// Units that must fail, hidden among the others: on devices with a planted fault, or with a bit flipped in what the device gave.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Controls {
+    /// The hash of the secret that their places come from, written before the run began.
+    pub commitment: Option<Digest>,
+    /// The secret, told when the run has ended.
+    pub secret: Option<Digest>,
+    /// How many ran.
+    pub ran: u64,
+    /// How many were found out.
+    pub caught: u64,
+    /// Those that were not: what was planted where.
+    pub survived: Vec<String>,
 }
 
 /// What came of a unit.

@@ -1,6 +1,6 @@
 //! The ledger as a database file.
 
-use super::{Identity, LedgerError, UnitRecord};
+use super::{Identity, LedgerError, RunInfo, SectionInfo, UnitRecord};
 use crate::digest::Digest;
 use crate::report::ParityFailure;
 use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, StorageError, TableDefinition, TableError};
@@ -14,6 +14,7 @@ pub(super) const LAYOUT: &str = "1";
 const ABOUT: TableDefinition<'_, &str, &str> = TableDefinition::new("about");
 const UNITS: TableDefinition<'_, (&str, u64), &[u8]> = TableDefinition::new("units");
 const FAILURES: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("failures");
+const SECTIONS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("sections");
 const REMARKS: TableDefinition<'_, (&str, &str), &str> = TableDefinition::new("remarks");
 
 /// The file of the current or the last run, and where the one before that goes.
@@ -104,6 +105,7 @@ impl Ledger {
                 write.open_table(UNITS)?;
                 write.open_table(FAILURES)?;
                 write.open_table(REMARKS)?;
+                write.open_table(SECTIONS)?;
             }
             Ok(write.commit()?)
         })();
@@ -219,6 +221,54 @@ impl Ledger {
             table.iter()?.map(row).collect::<Result<_, StorageError>>().map_err(redb::Error::from)
         })();
         read.map_err(|error| self.error(error))
+    }
+
+    /// Says which sections the run has.
+    pub fn describe(&mut self, sections: &[SectionInfo]) -> Result<(), LedgerError> {
+        let written = (|| -> Result<(), redb::Error> {
+            let write = self.database.begin_write()?;
+            {
+                let mut table = write.open_table(SECTIONS)?;
+                for section in sections {
+                    table.insert(section.id.as_str(), serde_json::to_vec(section).unwrap_or_default().as_slice())?;
+                }
+            }
+            Ok(write.commit()?)
+        })();
+        written.map_err(|error| self.error(error))
+    }
+
+    /// The sections of the run, by name.
+    pub fn sections(&self) -> Result<Vec<SectionInfo>, LedgerError> {
+        let read = (|| -> Result<Vec<Vec<u8>>, redb::Error> {
+            let table = self.database.begin_read()?.open_table(SECTIONS)?;
+            let all = table.iter()?.map(|entry| Ok(entry?.1.value().to_vec()));
+            all.collect::<Result<_, StorageError>>().map_err(redb::Error::from)
+        })();
+        let damaged = |_| LedgerError::Damaged(self.path.clone(), "a section in it".into());
+        let all = read.map_err(|error| self.error(error))?;
+        all.iter().map(|bytes| serde_json::from_slice(bytes).map_err(damaged)).collect()
+    }
+
+    /// Writes what is known about the run as a whole, in place of what was known before.
+    pub fn set_info(&mut self, info: &RunInfo) -> Result<(), LedgerError> {
+        let text = serde_json::to_string(info).map_err(|error| LedgerError::Io(self.path.clone(), error.to_string()))?;
+        let written = (|| -> Result<(), redb::Error> {
+            let write = self.database.begin_write()?;
+            write.open_table(ABOUT)?.insert("run", text.as_str())?;
+            Ok(write.commit()?)
+        })();
+        written.map_err(|error| self.error(error))
+    }
+
+    /// What is known about the run as a whole.
+    pub fn info(&self) -> Result<RunInfo, LedgerError> {
+        let read = (|| -> Result<Option<String>, redb::Error> {
+            let table = self.database.begin_read()?.open_table(ABOUT)?;
+            Ok(table.get("run")?.map(|value| value.value().to_string()))
+        })();
+        let Some(text) = read.map_err(|error| self.error(error))? else { return Ok(RunInfo::default()) };
+        serde_json::from_str(&text).map_err(|_| LedgerError::Damaged(self.path.clone(), "what it says about the run".into()))
     }
 
     /// The run has come to its end; the next one begins anew.

@@ -3,11 +3,13 @@
 //! A space is random-access: case n is computed from n, so that nothing is kept, a run can begin anywhere, and any case can be made
 //! again by whoever doubts it.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::Range;
 
 /// What it says about an op that all cases of a space pass.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Evidence {
     /// Every value that the operands can have is among them.
     Exhaustive,
