@@ -5,9 +5,11 @@
 //! - [`StreamingRunner`]: runs ops on a backend over cases of the user's own.
 
 mod digest;
+mod error;
 mod examine;
 mod in_process;
 pub mod ledger;
+mod regression;
 mod report;
 pub mod space;
 pub mod spec;
@@ -15,8 +17,9 @@ mod stream;
 mod unit;
 
 pub use digest::Digest;
+pub use error::RunError;
 pub use examine::FindingKind;
 pub use report::{ParityFailure, Remark, RunReport, Summary};
 pub use space::{Draw, Evidence, Space};
 pub use spec::{Columns, Comparator, Extent, OpSignature, OpSpec, OpSpecBuilder, Shape, SpecError};
-pub use stream::{FnProgress, InputGenerator, ProgressSink, RunError, StreamingProgress, StreamingRunner, UNIT};
+pub use stream::{FnProgress, InputGenerator, ProgressSink, StreamingProgress, StreamingRunner, UNIT};

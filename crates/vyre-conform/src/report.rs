@@ -2,7 +2,9 @@
 
 use crate::digest::Digest;
 use crate::examine::FindingKind;
+use crate::ledger::{Ledger, LedgerError, root_of};
 use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
 use vyre_foundation::case::bytes;
 
 /// One case on which a backend and the reference do not agree, with everything that shows it.
@@ -88,4 +90,26 @@ pub struct RunReport {
     pub skipped: Vec<Remark>,
     /// Workgroup sizes that were asked for and that the device did not say it ran.
     pub not_confirmed: Vec<Remark>,
+}
+
+impl RunReport {
+    /// What is committed to a ledger, beside counts and failures of what is not part of it.
+    pub(crate) fn of(ledger: &Ledger, mut summary: Summary, mut failures: Vec<ParityFailure>) -> Result<RunReport, LedgerError> {
+        let mut leaves: BTreeMap<String, BTreeMap<u64, Digest>> = BTreeMap::new();
+        let mut not_confirmed = BTreeSet::new();
+        let mut units = 0;
+        ledger.for_each_unit(|section, record| {
+            summary.add(&record.counts());
+            if !record.confirmed && record.tested > 0 {
+                not_confirmed.insert(section.to_string());
+            }
+            units += 1;
+            leaves.entry(section.into()).or_default().insert(record.first, record.leaf(section));
+        })?;
+        failures.extend(ledger.failures()?);
+        let skipped = ledger.remarks()?.into_iter().map(|(section, _, what)| Remark { section, what }).collect();
+        let unsaid = |section| Remark { section, what: "the device does not say which workgroup size it ran".into() };
+        let not_confirmed = not_confirmed.into_iter().map(unsaid).collect();
+        Ok(RunReport { failures, summary, root: root_of(&leaves), units, skipped, not_confirmed })
+    }
 }

@@ -1,6 +1,7 @@
 //! Records of units, and the root over them.
 
 use crate::digest::Digest;
+use crate::report::Summary;
 use crate::space::Evidence;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -130,6 +131,19 @@ pub struct UnitRecord {
 }
 
 impl UnitRecord {
+    /// Its cases, as they count in a summary.
+    #[must_use]
+    pub fn counts(&self) -> Summary {
+        Summary {
+            tested: self.tested,
+            passed: self.tested - self.failed,
+            failed: self.failed,
+            skipped: self.skipped,
+            regressions: 0,
+            referred: self.referred,
+        }
+    }
+
     /// The hash of what the unit says about the bytes of this section.
     #[must_use]
     pub fn leaf(&self, section: &str) -> Digest {

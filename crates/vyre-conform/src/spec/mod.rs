@@ -97,6 +97,11 @@ impl OpSpec {
         self.alternatives.iter().map(|(name, program)| (name.as_str(), program))
     }
 
+    /// Its program and the alternatives, by name.
+    pub(crate) fn programs(&self) -> impl Iterator<Item = (Option<&str>, &ProgramFn)> {
+        std::iter::once((None, &self.program)).chain(self.alternatives().map(|(name, program)| (Some(name), program)))
+    }
+
     /// The workgroup sizes that it is tried at.
     #[must_use]
     pub fn workgroup_sizes(&self) -> &[u32] {

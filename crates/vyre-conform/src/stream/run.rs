@@ -1,12 +1,14 @@
 //! One run of the streaming runner.
 
 use super::generator::{Ended, generate};
-use super::{InputGenerator, RunError, StreamingProgress, StreamingRunner, UNIT, regression};
+use super::{InputGenerator, StreamingProgress, StreamingRunner, UNIT};
 use crate::digest::Digest;
-use crate::examine::{Dispatch, Examined, Examiner, Finding, FindingKind, NotRun, Target};
+use crate::error::RunError;
+use crate::examine::{Dispatch, Examiner, NotRun, Target};
 use crate::in_process::InProcess;
-use crate::ledger::{Identity, Ledger, Range, UnitRecord, root_of};
-use crate::report::{ParityFailure, Remark, RunReport, Summary};
+use crate::ledger::{Identity, Ledger, Range};
+use crate::regression::{self, Keeper, Place, Shown};
+use crate::report::{RunReport, Summary};
 use crate::spec::{OpSpec, frames};
 use crate::unit::UnitSum;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,13 +16,9 @@ use std::time::{Duration, Instant};
 use vyre_driver::VyreBackend;
 use vyre_driver::backend::UNVERSIONED;
 use vyre_foundation::ir::Program;
-use vyre_worker::{Failure, Outputs};
 
 /// How long units are gathered before they are committed together.
 const GATHER: Duration = Duration::from_secs(2);
-
-/// Failures of an op that are kept with all that shows them. All are counted.
-const KEPT: usize = 256;
 
 pub(super) fn run(mut runner: StreamingRunner, backend: &dyn VyreBackend, ops: &[OpSpec]) -> Result<RunReport, RunError> {
     check(&runner, ops)?;
@@ -41,7 +39,7 @@ pub(super) fn run(mut runner: StreamingRunner, backend: &dyn VyreBackend, ops: &
     }
     let mut state = Run {
         progress: StreamingProgress { tested: sum.tested, passed: sum.passed, failed: sum.failed, ..Default::default() },
-        kept: BTreeMap::new(),
+        keeper: Keeper::new(runner.state.clone(), backend.id()),
         range: Range::default(),
         told: Vec::new(),
         began: Instant::now(),
@@ -52,7 +50,6 @@ pub(super) fn run(mut runner: StreamingRunner, backend: &dyn VyreBackend, ops: &
         examiner,
         ledger,
         runner: &mut runner,
-        name: backend.id(),
     };
     if !state.runner.regressions_only {
         let generators = std::mem::take(&mut state.runner.generators);
@@ -63,7 +60,7 @@ pub(super) fn run(mut runner: StreamingRunner, backend: &dyn VyreBackend, ops: &
     }
     let (units_seen, is_skipping) = (state.units, state.runner.skip > 0);
     let mut ledger = state.ledger;
-    let report = report(&ledger, sum, failures)?;
+    let report = RunReport::of(&ledger, sum, failures)?;
     if report.summary.tested == 0 {
         let why = match report.skipped.first() {
             Some(remark) => format!("the device cannot run any of it ({}: {})", remark.section, remark.what),
@@ -103,7 +100,7 @@ fn identity(runner: &StreamingRunner, backend: &dyn VyreBackend, ops: &[OpSpec])
     for op in ops {
         parts.push(format!("{} {} {:?} {:?}", op.id, op.version, op.signature, op.workgroup_sizes).into_bytes());
         for size in &op.workgroup_sizes {
-            for (name, program) in programs(op) {
+            for (name, program) in op.programs() {
                 parts.push(name.unwrap_or_default().into());
                 parts.push(program([*size, 1, 1]).fingerprint().to_vec());
             }
@@ -129,47 +126,10 @@ fn identity(runner: &StreamingRunner, backend: &dyn VyreBackend, ops: &[OpSpec])
     }
 }
 
-/// The program of an op and its alternatives, by name.
-fn programs(op: &OpSpec) -> impl Iterator<Item = (Option<&str>, &crate::spec::ProgramFn)> {
-    std::iter::once((None, &op.program)).chain(op.alternatives().map(|(name, program)| (Some(name), program)))
-}
-
-/// The report, from what is committed.
-fn report(ledger: &Ledger, mut summary: Summary, mut failures: Vec<ParityFailure>) -> Result<RunReport, RunError> {
-    let mut leaves: BTreeMap<String, BTreeMap<u64, Digest>> = BTreeMap::new();
-    let mut not_confirmed = BTreeSet::new();
-    let mut units = 0;
-    ledger.for_each_unit(|section, record| {
-        summary.add(&counts(&record));
-        if !record.confirmed && record.tested > 0 {
-            not_confirmed.insert(section.to_string());
-        }
-        units += 1;
-        leaves.entry(section.into()).or_default().insert(record.first, record.leaf(section));
-    })?;
-    failures.extend(ledger.failures()?);
-    let skipped = ledger.remarks()?.into_iter().map(|(section, _, what)| Remark { section, what }).collect();
-    let unsaid = |section| Remark { section, what: "the device does not say which workgroup size it ran".into() };
-    let not_confirmed = not_confirmed.into_iter().map(unsaid).collect();
-    Ok(RunReport { failures, summary, root: root_of(&leaves), units, skipped, not_confirmed })
-}
-
-fn counts(record: &UnitRecord) -> Summary {
-    Summary {
-        tested: record.tested,
-        passed: record.tested - record.failed,
-        failed: record.failed,
-        skipped: record.skipped,
-        regressions: 0,
-        referred: record.referred,
-    }
-}
-
 struct Run<'r> {
     runner: &'r mut StreamingRunner,
     examiner: Examiner<'r>,
     ledger: Ledger,
-    name: &'r str,
     /// Workgroups that a dispatch may have along x.
     most_groups: u64,
     /// What is not committed yet, and the ops of its units.
@@ -178,8 +138,7 @@ struct Run<'r> {
     committed: Instant,
     began: Instant,
     progress: StreamingProgress,
-    /// By op: failures that are kept.
-    kept: BTreeMap<String, usize>,
+    keeper: Keeper,
     /// Cases so far, of the whole run, and units.
     number: u64,
     units: u64,
@@ -193,6 +152,12 @@ struct Section<'a> {
     target: Target<'a>,
     /// Cases to a dispatch.
     batch: usize,
+}
+
+impl Section<'_> {
+    fn place(&self, label: String) -> Place<'_> {
+        Place { section: &self.id, alternative: self.alternative, source: self.generator, label }
+    }
 }
 
 /// A unit that is being gathered.
@@ -209,7 +174,7 @@ struct Open {
 
 impl Run<'_> {
     fn op(&mut self, op: &OpSpec, generators: &[Box<dyn InputGenerator>]) -> Result<(), RunError> {
-        for (alternative, program) in programs(op) {
+        for (alternative, program) in op.programs() {
             for size in &op.workgroup_sizes {
                 let program: Program = program([*size, 1, 1]);
                 for generator in generators.iter().filter(|generator| generator.handles(&op.signature)) {
@@ -277,7 +242,7 @@ impl Run<'_> {
         self.units += 1;
         let done = if is_mine { self.ledger.unit(&section.id, first)? } else { None };
         if let Some(record) = &done {
-            self.count(&section.target.spec.id, &counts(record));
+            self.count(&section.target.spec.id, &record.counts());
         }
         let columns = vec![Vec::new(); section.target.spec.signature.inputs.len()];
         Ok(Open {
@@ -331,10 +296,8 @@ impl Run<'_> {
     ) -> Result<(), RunError> {
         unit.sum.fail(1);
         unit.sum.inputs(std::slice::from_ref(&bytes));
-        let finding = Finding { case: 0, kind: FindingKind::Case, message, found: Vec::new(), expected: Vec::new() };
-        let failure = self.failure(section, finding, label, bytes);
-        self.keep(failure);
-        Ok(())
+        let shown = Shown::malformed(&section.target, section.place(label), message, bytes);
+        Ok(self.keeper.keep(shown, &mut self.range)?)
     }
 
     /// Dispatches the batch of a unit.
@@ -356,92 +319,11 @@ impl Run<'_> {
         if let Some(why) = &examined.skipped {
             self.range.remarks.push((section.id.clone(), "skipped", why.clone()));
         }
-        self.take_findings(section, examined, &dispatches, &labels)
-    }
-
-    fn take_findings(
-        &mut self,
-        section: &Section<'_>,
-        examined: Examined,
-        dispatches: &[Dispatch],
-        labels: &[String],
-    ) -> Result<(), RunError> {
         for finding in examined.findings {
-            let (dispatch, case) = match section.target.layout.inputs {
-                Some(_) => (&dispatches[0], finding.case),
-                None => (&dispatches[finding.case], 0),
-            };
-            let input = section.target.layout.case_of(dispatch, case);
             let label = labels[finding.case].clone();
-            let failure = self.failure(section, finding, label, input);
-            let is_kept = self.keep(failure.clone());
-            if is_kept && failure.kind != FindingKind::Case && self.kept[&failure.op_id] <= regression::KEPT {
-                self.regression(section, &failure, dispatch, case)?;
-            }
+            let shown = Shown::new(&section.target, section.place(label), finding, &dispatches);
+            self.keeper.keep(shown, &mut self.range)?;
         }
-        Ok(())
-    }
-
-    fn failure(&self, section: &Section<'_>, finding: Finding, label: String, input: Vec<u8>) -> ParityFailure {
-        let alternative = section.alternative.map_or(String::new(), |name| format!("[alt:{name}] "));
-        let op = section.target.spec;
-        ParityFailure {
-            op_id: op.id.clone(),
-            generator: section.generator.into(),
-            input_label: label,
-            input,
-            gpu_output: finding.found,
-            cpu_output: finding.expected,
-            message: alternative + &finding.message,
-            spec_version: op.version,
-            workgroup_size: section.target.workgroup,
-            kind: finding.kind,
-            unit: section.id.clone(),
-        }
-    }
-
-    /// Keeps a failure, unless the op has enough of them.
-    fn keep(&mut self, failure: ParityFailure) -> bool {
-        let kept = self.kept.entry(failure.op_id.clone()).or_default();
-        *kept += 1;
-        let is_kept = *kept <= KEPT;
-        if is_kept {
-            self.range.failures.push(failure);
-        }
-        is_kept
-    }
-
-    /// Writes the case by itself, to be run first from now on.
-    fn regression(
-        &self,
-        section: &Section<'_>,
-        failure: &ParityFailure,
-        dispatch: &Dispatch,
-        case: usize,
-    ) -> Result<(), RunError> {
-        let Some(folder) = &self.runner.state else { return Ok(()) };
-        let layout = &section.target.layout;
-        let alone = match &layout.inputs {
-            Some(sizes) => {
-                let mine = |(column, size): (&Vec<u8>, &usize)| column[case * size..][..*size].to_vec();
-                Dispatch { cases: 1, columns: dispatch.columns.iter().zip(sizes).map(mine).collect() }
-            }
-            None => dispatch.clone(),
-        };
-        let Ok(case) = section.target.case(&alone) else { return Ok(()) };
-        let columns = |bytes: &[u8]| -> Outputs {
-            let mut rest = bytes;
-            let sizes = layout.outputs.clone().unwrap_or_else(|| crate::examine::output_bytes(&case));
-            let mut cut = |size: &usize| {
-                let (mine, others) = rest.split_at_checked(*size).unwrap_or((rest, &[]));
-                rest = others;
-                mine.to_vec()
-            };
-            sizes.iter().map(&mut cut).collect()
-        };
-        let (expected, found) = (columns(&failure.cpu_output), columns(&failure.gpu_output));
-        let found = if failure.gpu_output.is_empty() { Err(Failure::Device(failure.message.clone())) } else { Ok(found) };
-        regression::keep(folder, self.name, failure, case, expected, found)?;
         Ok(())
     }
 
@@ -452,7 +334,7 @@ impl Run<'_> {
         }
         self.flush(section, &mut unit)?;
         let record = unit.sum.record();
-        self.told.push((section.target.spec.id.clone(), counts(&record)));
+        self.told.push((section.target.spec.id.clone(), record.counts()));
         self.range.units.push((section.id.clone(), record));
         if self.committed.elapsed() >= GATHER { self.commit() } else { Ok(()) }
     }

@@ -1,0 +1,215 @@
+//! What failed once, kept as bundles and run first from then on.
+//!
+//! A bundle holds the program and the inputs of one case, so it outlives generators and specs. It is named by its content and never
+//! overwritten. If the op has had another edition since, the reference says what is expected today.
+
+use crate::examine::{Dispatch, Finding, FindingKind, Target, output_bytes};
+use crate::ledger::{LedgerError, Range};
+use crate::report::ParityFailure;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use vyre_foundation::case::Case;
+use vyre_reference::{Options, run};
+use vyre_worker::{Bundle, Failure, Kind, Outputs, Subject};
+
+/// Failures of an op that are kept with all that shows them, in one run. All are counted.
+pub(crate) const KEPT: usize = 256;
+
+/// Those of them that are written as bundles.
+const BUNDLES: usize = 64;
+
+/// A failure, and the case by itself that shows it.
+#[derive(Clone, Debug)]
+pub(crate) struct Shown {
+    pub failure: ParityFailure,
+    /// Nothing if the case itself is wrong, so that it cannot be run.
+    alone: Option<Alone>,
+}
+
+#[derive(Clone, Debug)]
+struct Alone {
+    case: Case,
+    expected: Outputs,
+    found: Result<Outputs, Failure>,
+}
+
+/// Where a finding was made.
+pub(crate) struct Place<'a> {
+    /// The section's name.
+    pub section: &'a str,
+    pub alternative: Option<&'a str>,
+    /// The generator or space.
+    pub source: &'a str,
+    pub label: String,
+}
+
+impl Shown {
+    /// A finding about a case of these dispatches of a target.
+    pub fn new(target: &Target<'_>, place: Place<'_>, finding: Finding, dispatches: &[Dispatch]) -> Shown {
+        let layout = &target.layout;
+        let (dispatch, case) = match layout.inputs {
+            Some(_) => (&dispatches[0], finding.case),
+            None => (&dispatches[finding.case], 0),
+        };
+        let failure = failure(target, place, finding, layout.case_of(dispatch, case));
+        if failure.kind == FindingKind::Case {
+            return Shown { failure, alone: None };
+        }
+        let alone = match &layout.inputs {
+            Some(sizes) => {
+                let mine = |(column, size): (&Vec<u8>, &usize)| column[case * size..][..*size].to_vec();
+                Dispatch { cases: 1, columns: dispatch.columns.iter().zip(sizes).map(mine).collect() }
+            }
+            None => dispatch.clone(),
+        };
+        let Ok(case) = target.case(&alone) else { return Shown { failure, alone: None } };
+        let sizes = layout.outputs.clone().unwrap_or_else(|| output_bytes(&case));
+        let columns = |bytes: &[u8]| -> Outputs {
+            let mut rest = bytes;
+            let mut cut = |size: &usize| {
+                let (mine, others) = rest.split_at_checked(*size).unwrap_or((rest, &[]));
+                rest = others;
+                mine.to_vec()
+            };
+            sizes.iter().map(&mut cut).collect()
+        };
+        let found = match failure.gpu_output.as_slice() {
+            [] => Err(Failure::Device(failure.message.clone())),
+            bytes => Ok(columns(bytes)),
+        };
+        let expected = columns(&failure.cpu_output);
+        Shown { failure, alone: Some(Alone { case, expected, found }) }
+    }
+
+    /// A case that could not be dispatched at all.
+    pub fn malformed(target: &Target<'_>, place: Place<'_>, message: String, input: Vec<u8>) -> Shown {
+        let finding = Finding { case: 0, kind: FindingKind::Case, message, found: Vec::new(), expected: Vec::new() };
+        Shown { failure: failure(target, place, finding, input), alone: None }
+    }
+
+    /// Writes it as a bundle, to be run first from now on; gives the file.
+    fn write(&self, folder: &Path, subject: &str) -> Result<Option<PathBuf>, LedgerError> {
+        let Some(Alone { case, expected, found }) = self.alone.clone() else { return Ok(None) };
+        let kind = match self.failure.kind {
+            FindingKind::Mismatch | FindingKind::Nondeterministic | FindingKind::Configuration => Kind::Bytes,
+            FindingKind::Dispatch => Kind::Device,
+            FindingKind::Case | FindingKind::Disputed => Kind::Reference,
+        };
+        let versions = BTreeMap::from([("spec".to_string(), self.failure.spec_version.to_string())]);
+        let bundle = Bundle {
+            subject: subject.into(),
+            kind,
+            signature: self.failure.op_id.clone(),
+            case,
+            before: Vec::new(),
+            expected: Ok(expected),
+            got: found,
+            original: None,
+            origin: None,
+            versions,
+        };
+        let written = bundle.write(&regressions(folder), |file| format!("vyre fuzz --replay {}", file.display()));
+        written.map(Some).map_err(|error| LedgerError::Io(folder.into(), error.to_string()))
+    }
+}
+
+fn failure(target: &Target<'_>, place: Place<'_>, finding: Finding, input: Vec<u8>) -> ParityFailure {
+    let alternative = place.alternative.map_or(String::new(), |name| format!("[alt:{name}] "));
+    ParityFailure {
+        op_id: target.spec.id.clone(),
+        generator: place.source.into(),
+        input_label: place.label,
+        input,
+        gpu_output: finding.found,
+        cpu_output: finding.expected,
+        message: alternative + &finding.message,
+        spec_version: target.spec.version,
+        workgroup_size: target.workgroup,
+        kind: finding.kind,
+        unit: place.section.into(),
+    }
+}
+
+/// Keeps failures, up to a number for each op; nobody keeps count of them here but for that.
+pub(crate) struct Keeper {
+    by_op: BTreeMap<String, usize>,
+    folder: Option<PathBuf>,
+    subject: String,
+}
+
+impl Keeper {
+    /// Bundles go into the folder, if there is one.
+    pub fn new(folder: Option<PathBuf>, subject: &str) -> Keeper {
+        Keeper { by_op: BTreeMap::new(), folder, subject: subject.into() }
+    }
+
+    /// Keeps a failure for the next commit, and as a bundle.
+    pub fn keep(&mut self, shown: Shown, range: &mut Range) -> Result<(), LedgerError> {
+        let kept = self.by_op.entry(shown.failure.op_id.clone()).or_default();
+        *kept += 1;
+        if let (Some(folder), true) = (&self.folder, *kept <= BUNDLES) {
+            shown.write(folder, &self.subject)?;
+        }
+        if *kept <= KEPT {
+            range.failures.push(shown.failure);
+        }
+        Ok(())
+    }
+}
+
+fn regressions(folder: &Path) -> PathBuf {
+    folder.join("regressions")
+}
+
+/// The bundles of these ops, in the order of their names.
+pub(crate) fn load(folder: &Path, ops: &BTreeMap<&str, u32>) -> Result<Vec<Bundle>, LedgerError> {
+    let folder = regressions(folder);
+    let entries = match std::fs::read_dir(&folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(LedgerError::Io(folder, error.to_string())),
+    };
+    let mut paths = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(|error| LedgerError::Io(folder.clone(), error.to_string()))?.path();
+        if path.extension().is_some_and(|extension| extension == "json") {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    let read = |path: PathBuf| Bundle::read(&path).map_err(|error| LedgerError::Damaged(path, error.to_string()));
+    let bundles = paths.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    Ok(bundles.into_iter().filter(|bundle| ops.contains_key(bundle.signature.as_str())).collect())
+}
+
+/// Runs a case that failed once, twice; the failure, if it fails still.
+pub(crate) fn again(subject: &mut dyn Subject, bundle: &Bundle, version: u32) -> Option<ParityFailure> {
+    let is_same = bundle.versions.get("spec").is_some_and(|spec| *spec == version.to_string());
+    let expected = match &bundle.expected {
+        Ok(expected) if is_same => Ok(expected.clone()),
+        _ => run(&bundle.case.program, &bundle.case.input_slices(), &Options::from(&bundle.case))
+            .map_err(|error| error.to_string()),
+    };
+    let failure = |kind: FindingKind, message: String, found: Outputs| ParityFailure {
+        op_id: bundle.signature.clone(),
+        generator: "regression".into(),
+        input_label: bundle.hash(),
+        input: bundle.case.inputs.concat(),
+        gpu_output: found.concat(),
+        cpu_output: expected.clone().unwrap_or_default().concat(),
+        message,
+        spec_version: version,
+        workgroup_size: bundle.case.program.workgroup_size()[0],
+        kind,
+        unit: String::new(),
+    };
+    for answer in subject.run_batch(&[bundle.case.clone(), bundle.case.clone()]) {
+        match (&answer.outcome, &expected) {
+            (Ok(found), Ok(expected)) if found == expected => {}
+            (Ok(found), Ok(_)) => return Some(failure(FindingKind::Mismatch, "it fails still".into(), found.clone())),
+            (Err(error), _) => return Some(failure(FindingKind::Dispatch, format!("it fails still: {error}"), Vec::new())),
+            (Ok(found), Err(error)) => return Some(failure(FindingKind::Case, format!("the reference: {error}"), found.clone())),
+        }
+    }
+    None
+}
