@@ -140,16 +140,16 @@ fn about(name: &str) -> Result<About, String> {
     })
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
+pub fn seconds(text: &str) -> Result<Duration, String> {
     let number: f64 = text.parse().map_err(|_| "write a number of seconds".to_string())?;
     Duration::try_from_secs_f64(number).map_err(|error| error.to_string())
 }
 
 /// What stands before a command that is a worker.
-const EXEC: &str = "exec:";
+pub const EXEC: &str = "exec:";
 
 /// A worker that is somebody else's program.
-fn foreign(name: &str, command: &str, deadline: Duration) -> Result<Pool, String> {
+pub fn foreign(name: &str, command: &str, deadline: Duration) -> Result<Pool, String> {
     let words = words(command)?;
     let Some((program, args)) = words.split_first() else { return Err(format!("{EXEC} needs a command behind it")) };
     let (program, args) = (program.clone(), args.to_vec());
@@ -210,18 +210,26 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// A pool of one process that runs this subject.
-fn isolated(args: &Args, subject: &str) -> Result<Pool, String> {
+/// What starts a process of this program that runs a subject for a judge.
+pub fn start_worker(
+    subject: &str,
+    test_subjects: bool,
+) -> Result<impl Fn() -> std::process::Command + Send + Sync + 'static, String> {
     let program = std::env::current_exe().map_err(|error| format!("this program cannot be started again: {error}"))?;
-    let (subject, test_subjects) = (subject.to_string(), args.test_subjects);
-    let command = move || {
+    let subject = subject.to_string();
+    Ok(move || {
         let mut command = std::process::Command::new(&program);
         command.args(["worker", "--subject", &subject]);
         if test_subjects {
             command.arg("--test-subjects");
         }
         command
-    };
+    })
+}
+
+/// A pool of one process that runs this subject.
+fn isolated(args: &Args, subject: &str) -> Result<Pool, String> {
+    let command = start_worker(subject, args.test_subjects)?;
     Pool::start(command, Settings { deadline: args.deadline, ..Settings::default() })
 }
 

@@ -13,6 +13,7 @@
 //! written. 3: there is no verdict. Of several files the worst counts: 2, then 1, then 3.
 
 mod check;
+mod conform;
 mod devices;
 mod emit;
 mod fmt;
@@ -79,6 +80,7 @@ enum Command {
     Devices(devices::Args),
     Reduce(reduce::Args),
     Fuzz(fuzz::Args),
+    Conform(conform::Args),
     #[command(hide = true)]
     Worker(worker::Args),
 }
@@ -115,6 +117,7 @@ pub fn main() -> ExitCode {
         Command::Devices(args) => (devices::devices(args), args.json),
         Command::Reduce(args) => (reduce::run(args), args.json),
         Command::Fuzz(args) => (fuzz::run(args), args.json),
+        Command::Conform(args) => (conform::conform(args), args.json),
         Command::Worker(args) => (worker::worker(args), false),
     };
     result.map_or_else(|failure| ExitCode::from(tell(failure, as_json, None)), |()| ExitCode::SUCCESS)

@@ -4,21 +4,29 @@
 //! - [`space`]: where cases come from.
 //! - [`StreamingRunner`]: runs ops on a backend over cases of the user's own.
 
+pub mod cases;
+pub mod conform;
 mod digest;
 mod error;
 mod examine;
 mod in_process;
 pub mod ledger;
+mod plan;
+mod query;
 mod regression;
 mod report;
 pub mod space;
 pub mod spec;
 mod stream;
+pub mod suite;
 mod unit;
 
+pub use cases::{Cases, KernelCases, ProgramCases};
 pub use digest::Digest;
 pub use error::RunError;
 pub use examine::FindingKind;
+pub use plan::{Plan, Section, Tier, Unit};
+pub use query::Selection;
 pub use report::{ParityFailure, Remark, RunReport, Summary};
 pub use space::{Draw, Evidence, Space};
 pub use spec::{Columns, Comparator, Extent, OpSignature, OpSpec, OpSpecBuilder, Shape, SpecError};

@@ -3,14 +3,15 @@
 //! A bundle holds the program and the inputs of one case, so it outlives generators and specs. It is named by its content and never
 //! overwritten. If the op has had another edition since, the reference says what is expected today.
 
-use crate::examine::{Dispatch, Finding, FindingKind, Target, output_bytes};
+use crate::examine::{Both, Dispatch, Finding, FindingKind, Target, output_bytes};
 use crate::ledger::{LedgerError, Range};
 use crate::report::ParityFailure;
+use crate::spec::frame;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use vyre_foundation::case::Case;
-use vyre_reference::{Options, run};
-use vyre_worker::{Bundle, Failure, Kind, Outputs, Subject};
+use vyre_smith::subjects::expected;
+use vyre_worker::{Bundle, Failure, Kind, Outputs, Subject, Verdict, judge};
 
 /// Failures of an op that are kept with all that shows them, in one run. All are counted.
 pub(crate) const KEPT: usize = 256;
@@ -29,7 +30,7 @@ pub(crate) struct Shown {
 #[derive(Clone, Debug)]
 struct Alone {
     case: Case,
-    expected: Outputs,
+    expected: Result<Outputs, Failure>,
     found: Result<Outputs, Failure>,
 }
 
@@ -77,8 +78,27 @@ impl Shown {
             [] => Err(Failure::Device(failure.message.clone())),
             bytes => Ok(columns(bytes)),
         };
-        let expected = columns(&failure.cpu_output);
+        let expected = Ok(columns(&failure.cpu_output));
         Shown { failure, alone: Some(Alone { case, expected, found }) }
+    }
+
+    /// A finding about a dispatch with a program of its own.
+    pub fn whole(op: &str, place: Place<'_>, finding: Finding, case: &Case, both: &Both) -> Shown {
+        let failure = ParityFailure {
+            op_id: op.into(),
+            generator: place.source.into(),
+            input_label: place.label,
+            input: frame(&case.inputs),
+            gpu_output: finding.found,
+            cpu_output: finding.expected,
+            message: finding.message,
+            spec_version: 1,
+            workgroup_size: case.program.workgroup_size()[0],
+            kind: finding.kind,
+            unit: place.section.into(),
+        };
+        let alone = Alone { case: case.clone(), expected: both.expected.clone(), found: both.found.clone() };
+        Shown { failure, alone: Some(alone) }
     }
 
     /// A case that could not be dispatched at all.
@@ -102,7 +122,7 @@ impl Shown {
             signature: self.failure.op_id.clone(),
             case,
             before: Vec::new(),
-            expected: Ok(expected),
+            expected,
             got: found,
             original: None,
             origin: None,
@@ -186,30 +206,33 @@ pub(crate) fn load(folder: &Path, ops: &BTreeMap<&str, u32>) -> Result<Vec<Bundl
 pub(crate) fn again(subject: &mut dyn Subject, bundle: &Bundle, version: u32) -> Option<ParityFailure> {
     let is_same = bundle.versions.get("spec").is_some_and(|spec| *spec == version.to_string());
     let expected = match &bundle.expected {
-        Ok(expected) if is_same => Ok(expected.clone()),
-        _ => run(&bundle.case.program, &bundle.case.input_slices(), &Options::from(&bundle.case))
-            .map_err(|error| error.to_string()),
-    };
-    let failure = |kind: FindingKind, message: String, found: Outputs| ParityFailure {
-        op_id: bundle.signature.clone(),
-        generator: "regression".into(),
-        input_label: bundle.hash(),
-        input: bundle.case.inputs.concat(),
-        gpu_output: found.concat(),
-        cpu_output: expected.clone().unwrap_or_default().concat(),
-        message,
-        spec_version: version,
-        workgroup_size: bundle.case.program.workgroup_size()[0],
-        kind,
-        unit: String::new(),
+        Ok(_) | Err(Failure::Trap { .. }) if is_same => bundle.expected.clone(),
+        _ => expected(&bundle.case),
     };
     for answer in subject.run_batch(&[bundle.case.clone(), bundle.case.clone()]) {
-        match (&answer.outcome, &expected) {
-            (Ok(found), Ok(expected)) if found == expected => {}
-            (Ok(found), Ok(_)) => return Some(failure(FindingKind::Mismatch, "it fails still".into(), found.clone())),
-            (Err(error), _) => return Some(failure(FindingKind::Dispatch, format!("it fails still: {error}"), Vec::new())),
-            (Ok(found), Err(error)) => return Some(failure(FindingKind::Case, format!("the reference: {error}"), found.clone())),
-        }
+        let (kind, message) = match judge(&expected, &answer.outcome) {
+            Verdict::Agrees | Verdict::Skipped => continue,
+            Verdict::Wrong(Kind::Bytes) => (FindingKind::Mismatch, "it fails still".to_string()),
+            Verdict::Wrong(Kind::Reference) => (FindingKind::Case, "the reference has no outcome for it any more".into()),
+            Verdict::Wrong(_) | Verdict::NotRun => {
+                let how = answer.outcome.as_ref().err().map_or("no trap".into(), ToString::to_string);
+                (FindingKind::Dispatch, format!("it fails still: {how}"))
+            }
+        };
+        let concat = |outcome: &Result<Outputs, Failure>| outcome.as_ref().map_or(Vec::new(), |outputs| outputs.concat());
+        return Some(ParityFailure {
+            op_id: bundle.signature.clone(),
+            generator: "regression".into(),
+            input_label: bundle.hash(),
+            input: bundle.case.inputs.concat(),
+            gpu_output: concat(&answer.outcome),
+            cpu_output: concat(&expected),
+            message,
+            spec_version: version,
+            workgroup_size: bundle.case.program.workgroup_size()[0],
+            kind,
+            unit: String::new(),
+        });
     }
     None
 }

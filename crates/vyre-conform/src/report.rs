@@ -107,7 +107,8 @@ impl RunReport {
             leaves.entry(section.into()).or_default().insert(record.first, record.leaf(section));
         })?;
         failures.extend(ledger.failures()?);
-        let skipped = ledger.remarks()?.into_iter().map(|(section, _, what)| Remark { section, what }).collect();
+        let remarks = ledger.remarks()?.into_iter().filter(|(_, kind, _)| kind == "skipped");
+        let skipped = remarks.map(|(section, _, what)| Remark { section, what }).collect();
         let unsaid = |section| Remark { section, what: "the device does not say which workgroup size it ran".into() };
         let not_confirmed = not_confirmed.into_iter().map(unsaid).collect();
         Ok(RunReport { failures, summary, root: root_of(&leaves), units, skipped, not_confirmed })

@@ -42,11 +42,17 @@ impl UnitSum {
         self.failed += count;
     }
 
+    /// Adds cases that the device cannot run.
+    pub fn skip(&mut self, count: u64) {
+        self.skipped += count;
+    }
+
     /// Adds what came of a batch of so many cases.
     pub fn take(&mut self, examined: &Examined, cases: u64) {
         self.tested += examined.tested;
         self.failed += examined.findings.len() as u64;
         self.referred += examined.referred;
+        self.skipped += if examined.skipped.is_none() { examined.unsupported } else { 0 };
         if examined.skipped.is_some() {
             self.skipped += cases - examined.tested;
             return;

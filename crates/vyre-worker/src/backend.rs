@@ -1,6 +1,6 @@
 //! A backend as a subject, in every form in which a program can be run on it.
 
-use crate::subject::{Failure, Job, Outputs, Sequence, Subject};
+use crate::subject::{Answer, Failure, Job, Outputs, Sequence, Subject};
 use std::fmt;
 use std::sync::Arc;
 use vyre_driver::backend::registry::{acquire, registered_devices};
@@ -246,6 +246,14 @@ impl Subject for BackendSubject {
 
     fn run(&mut self, case: &Case) -> Result<Outputs, Failure> {
         self.on_backend(&case.program, &case.input_slices(), &case.config).map(|(outputs, _)| outputs)
+    }
+
+    fn run_batch(&mut self, cases: &[Case]) -> Vec<Answer> {
+        let answer = |case: &Case| match self.on_backend(&case.program, &case.input_slices(), &case.config) {
+            Ok((outputs, ran)) => Answer { outcome: Ok(outputs), after: Vec::new(), ran },
+            Err(failure) => Err(failure).into(),
+        };
+        cases.iter().map(answer).collect()
     }
 
     fn run_in_place(&mut self, mut job: Job<'_, '_>) -> Result<Option<Ran>, Failure> {

@@ -3,7 +3,7 @@
 //! A panic hook is for the whole process. This one is put in once, takes the message of panics inside [`caught`], and leaves all
 //! others to the hook that was there before.
 
-use crate::subject::{Failure, Job, Outputs, Sequence, Subject};
+use crate::subject::{Answer, Failure, Job, Outputs, Sequence, Subject};
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::Once;
@@ -71,6 +71,15 @@ impl<F: FnMut() -> Box<dyn Subject> + Send> Subject for Contained<F> {
 
     fn run_in_place(&mut self, job: Job<'_, '_>) -> Result<Option<Ran>, Failure> {
         self.contain(|subject| subject.run_in_place(job))
+    }
+
+    /// One by one, so that a panic costs one case; what the subject says about each is kept.
+    fn run_batch(&mut self, cases: &[Case]) -> Vec<Answer> {
+        let alone = |case: &Case| {
+            let told = self.contain(|subject| Ok(subject.run_batch(std::slice::from_ref(case)).pop()));
+            told.and_then(|answer| answer.ok_or_else(|| Failure::NotRun("the subject gave no answer".into())))
+        };
+        cases.iter().map(alone).map(|told| told.unwrap_or_else(|failure| Err(failure).into())).collect()
     }
 
     fn run_sequence(&mut self, sequence: &Sequence) -> Result<Outputs, Failure> {

@@ -9,9 +9,11 @@
 
 mod expected;
 mod layout;
+mod whole;
 
 pub(crate) use expected::{mixed, output_bytes};
 pub(crate) use layout::{Dispatch, Target};
+pub(crate) use whole::Both;
 
 use crate::spec::Comparator;
 use expected::Expected;
@@ -70,6 +72,8 @@ pub(crate) struct Examined {
     pub findings: Vec<Finding>,
     /// Why nothing was judged: the device cannot run the program.
     pub skipped: Option<String>,
+    /// Cases that the device cannot run, among others that it can.
+    pub unsupported: u64,
     /// Cases on which the reference was asked too.
     pub referred: u64,
     pub confirmed: Confirmed,
@@ -97,13 +101,46 @@ pub(crate) struct Examiner<'s> {
     subjects: Vec<Box<dyn Subject + 's>>,
     /// Bytes that the result of a case may have.
     pub max_output_bytes: usize,
+    /// A bit to flip in what the device gives for the next dispatches: a control, which the judge must find out by itself.
+    pub flip: Option<Flip>,
+}
+
+/// Which bit is flipped; each number is taken modulo what there is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Flip {
+    pub dispatch: u64,
+    pub output: u64,
+    pub case: u64,
+    pub bit: u64,
+}
+
+impl Flip {
+    /// Flips the bit in both answers, in the case that it is in.
+    fn apply(self, pairs: &mut [Result<Pair, String>], cases: &[usize]) {
+        let at = (self.dispatch % pairs.len().max(1) as u64) as usize;
+        let (Some(Ok(pair)), Some(cases)) = (pairs.get_mut(at), cases.get(at)) else { return };
+        self.flip(&mut pair.first, *cases, 0);
+        self.flip(&mut pair.second, *cases, pair.rotated);
+    }
+
+    /// Flips the bit in an answer about so many cases, rotated by some.
+    fn flip(self, answer: &mut Answer, cases: usize, rotated: usize) {
+        let Ok(outputs) = &mut answer.outcome else { return };
+        let with_bytes: Vec<usize> = (0..outputs.len()).filter(|n| outputs[*n].len() >= cases).collect();
+        let Some(output) = with_bytes.get((self.output % with_bytes.len().max(1) as u64) as usize) else { return };
+        let column = &mut outputs[*output];
+        let size = column.len() / cases;
+        let case = (self.case as usize % cases + cases - rotated) % cases;
+        let Some(bit) = self.bit.checked_rem(size as u64 * 8) else { return };
+        column[case * size + bit as usize / 8] ^= 1 << (bit % 8);
+    }
 }
 
 impl<'s> Examiner<'s> {
     /// Over these subjects, which are one device in different forms; there is at least one.
     pub fn new(subjects: Vec<Box<dyn Subject + 's>>) -> Self {
         assert!(!subjects.is_empty(), "there is a device to examine");
-        Examiner { subjects, max_output_bytes: usize::MAX }
+        Examiner { subjects, max_output_bytes: usize::MAX, flip: None }
     }
 
     /// Judges dispatches of one target. `salt` decides what is changed for the second run and which cases the reference sees.
@@ -165,7 +202,11 @@ impl<'s> Examiner<'s> {
             Pair { first, second, rotated, changed: changed(rotated) }
         };
         let mut pair = pair;
-        planned.into_iter().map(|rotated| rotated.map(&mut pair)).collect()
+        let mut pairs: Vec<Result<Pair, String>> = planned.into_iter().map(|rotated| rotated.map(&mut pair)).collect();
+        if let Some(flip) = self.flip.take() {
+            flip.apply(&mut pairs, &dispatches.iter().map(|dispatch| dispatch.cases).collect::<Vec<_>>());
+        }
+        pairs
     }
 
     fn judge(

@@ -15,10 +15,14 @@ use crate::error::RunError;
 use crate::report::RunReport;
 use crate::spec::OpSpec;
 use std::path::PathBuf;
+use std::time::Duration;
 use vyre_driver::VyreBackend;
 
 /// Cases of a unit, the smallest thing that is committed and that has a hash of its own.
 pub const UNIT: u64 = 1 << 16;
+
+/// How long units are gathered before they are committed together.
+pub(crate) const GATHER: Duration = Duration::from_secs(2);
 
 /// Runs ops on a backend over cases of generators.
 ///

@@ -1,7 +1,7 @@
 //! One run of the streaming runner.
 
 use super::generator::{Ended, generate};
-use super::{InputGenerator, StreamingProgress, StreamingRunner, UNIT};
+use super::{GATHER, InputGenerator, StreamingProgress, StreamingRunner, UNIT};
 use crate::digest::Digest;
 use crate::error::RunError;
 use crate::examine::{Dispatch, Examiner, NotRun, Target};
@@ -12,13 +12,10 @@ use crate::report::{RunReport, Summary};
 use crate::spec::{OpSpec, frames};
 use crate::unit::UnitSum;
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use vyre_driver::VyreBackend;
 use vyre_driver::backend::UNVERSIONED;
 use vyre_foundation::ir::Program;
-
-/// How long units are gathered before they are committed together.
-const GATHER: Duration = Duration::from_secs(2);
 
 pub(super) fn run(mut runner: StreamingRunner, backend: &dyn VyreBackend, ops: &[OpSpec]) -> Result<RunReport, RunError> {
     check(&runner, ops)?;

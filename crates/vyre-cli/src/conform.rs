@@ -1,0 +1,393 @@
+//! `vyre conform`: proof that a backend gives the reference's bytes.
+
+use crate::fuzz::{EXEC, foreign, known_subject, start_worker};
+use crate::launch::quoted;
+use crate::{Failure, load, print, warn};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::io::{BufWriter, Write as _};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+use vyre::DispatchConfig;
+use vyre::backend::UNVERSIONED;
+use vyre::backend::registry::{acquire, registered_devices};
+use vyre_conform::conform::{Conformed, Options, Progress, Tested, Verdict, run};
+use vyre_conform::{Cases, KernelCases, ParityFailure, Plan, ProgramCases, RunError, Selection, Tier, suite};
+use vyre_worker::backend::{Form, PREFIX};
+use vyre_worker::{Contained, Pool, Settings, Subject};
+
+/// Prove that a backend gives the bytes that the language promises, on every op, type and workgroup size.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Every case is judged by the same computation in plain Rust, one in a hundred by the reference interpreter too, and everything runs
+twice with something changed that must not show. Faults are planted at secret places; a run that does not notice one has no verdict.
+A run that is cut off goes on where it was when the same command is given again.
+
+Names are an op and words with colons: ops.int.add:u32:wg=64:boundary. A query says less: `ops.int`, `*:f32`, `*:wg=64`; `!ops.float`
+takes away. A path ending in .vyre is a kernel of yours: it is proven over generated inputs.
+
+Examples:
+  vyre conform                                     the default backend, in a minute
+  vyre conform --tier standard --backend bulk
+  vyre conform 'ops.float' '!*:wg=1'
+  vyre conform my.vyre --backend bulk              this kernel on this device
+  vyre conform --backend exec:'python3 worker.py'  somebody else's backend
+  vyre conform --list ops.int.add:u32
+
+Exit status: 0 it holds, 1 it does not, 2 the command line is wrong, 3 there is no verdict.")]
+pub struct Args {
+    /// Which parts of the suite, or kernels (*.vyre); everything if nothing is named
+    queries: Vec<String>,
+    /// The backend, or `exec:COMMAND` for a worker of somebody else's
+    #[arg(long, value_name = "NAME")]
+    backend: Option<String>,
+    /// How much: smoke (a minute), standard (a quarter of an hour), deep
+    #[arg(long, default_value = "smoke", value_parser = tier)]
+    tier: Tier,
+    /// What sampled cases are drawn from; a verifier's nonce, for one
+    #[arg(long, default_value_t = 0, alias = "nonce")]
+    seed: u64,
+    /// One part of several: I/N, counted from 0
+    #[arg(long, value_name = "I/N", default_value = "0/1", value_parser = shard)]
+    shard: (u64, u64),
+    /// Where state is kept: what is done, and what failed
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
+    /// Units at the same time; as many as there are cores if nothing is said
+    #[arg(long)]
+    jobs: Option<usize>,
+    /// Seconds that one dispatch may take before its process is ended
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = crate::fuzz::seconds)]
+    deadline: Duration,
+    /// Run the backend in this process: faster, and a crash ends everything
+    #[arg(long)]
+    in_process: bool,
+    /// Plant no faults. The run then has no verdict
+    #[arg(long)]
+    no_controls: bool,
+    /// Print the names of the units and run nothing
+    #[arg(long)]
+    list: bool,
+    /// One JSON object per failure, and one for the whole at the end
+    #[arg(long)]
+    pub json: bool,
+    #[arg(long, hide = true)]
+    test_subjects: bool,
+}
+
+fn tier(word: &str) -> Result<Tier, String> {
+    let known = || Tier::ALL.iter().map(|tier| tier.name()).collect::<Vec<_>>().join(", ");
+    Tier::ALL.into_iter().find(|tier| tier.name() == word).ok_or_else(|| format!("there are {}", known()))
+}
+
+fn shard(text: &str) -> Result<(u64, u64), String> {
+    let parts = text.split_once('/').and_then(|(shard, of)| Some((shard.parse().ok()?, of.parse().ok()?)));
+    match parts {
+        Some((shard, of)) if shard < of => Ok((shard, of)),
+        Some((shard, of)) => Err(format!("there is no shard {shard} of {of}: they are counted from 0")),
+        None => Err("write it as 0/4".into()),
+    }
+}
+
+pub fn conform(args: &Args) -> Result<(), Failure> {
+    let plan = plan(args)?;
+    if args.list {
+        return list(&plan);
+    }
+    let backend = match &args.backend {
+        Some(name) => name.clone(),
+        None => default_backend()?,
+    };
+    let (shard, shards) = args.shard;
+    let stop = Arc::new(AtomicBool::new(false));
+    // The first signal asks for the end, the second one is it.
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        let again = signal_hook::flag::register_conditional_shutdown(signal, 3, stop.clone());
+        let first = signal_hook::flag::register(signal, stop.clone());
+        again.and(first).map_err(|error| Failure::Usage(format!("signals cannot be handled: {error}")))?;
+    }
+    let state = args.state.clone().unwrap_or_else(|| default_state(args, &backend));
+    let make = |form: &str| subject(args, form);
+    let tested = tested(args, &backend, &make)?;
+    let selection = queries(args).0.join(" ");
+    let options = Options {
+        seed: args.seed,
+        shard: (shard, shards),
+        state: Some(state.clone()),
+        threads: args.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)),
+        selection: if selection.is_empty() { "all".into() } else { selection },
+        tier: Some(args.tier.name().into()),
+        command: command(args, &backend),
+        controls: !args.no_controls,
+        stop: &stop,
+    };
+    if !args.json {
+        warn(&format!(
+            "{}, tier {}, seed {}: {} units, state in {}\n",
+            backend,
+            args.tier.name(),
+            args.seed,
+            plan.units(),
+            state.display()
+        ));
+    }
+    let mut display = Display::new(args.json);
+    let outcome = run(&plan, &tested, &options, &mut |progress| display.hear(progress));
+    display.bar.finish_and_clear();
+    let conformed = outcome.map_err(|error| match error {
+        RunError::Usage(_) | RunError::Spec(_) | RunError::Ledger(_) => Failure::Usage(error.to_string()),
+        RunError::NothingRan(_) | RunError::Stopped(_) => Failure::NoVerdict(error.to_string()),
+    })?;
+    tell(args, &conformed, &options)
+}
+
+/// Queries, and kernels of the user's.
+fn queries(args: &Args) -> (Vec<String>, Vec<&String>) {
+    let (kernels, queries): (Vec<&String>, Vec<&String>) = args.queries.iter().partition(|query| query.ends_with(".vyre"));
+    (queries.into_iter().cloned().collect(), kernels)
+}
+
+fn plan(args: &Args) -> Result<Plan, Failure> {
+    let (queries, kernels) = queries(args);
+    let mut cases: Vec<Arc<dyn Cases>> = Vec::new();
+    for path in &kernels {
+        let program = load(path)?;
+        let stem = std::path::Path::new(path.as_str()).file_stem().map_or("kernel".into(), |stem| stem.to_string_lossy());
+        // Names of parts are words with dots between them.
+        let name: String = stem.chars().map(|c| if c.is_alphanumeric() || c == '-' || c == '_' { c } else { '-' }).collect();
+        let made = KernelCases::new(&name, program, DispatchConfig::default(), 1 << 20);
+        cases.push(Arc::new(made.map_err(|why| Failure::Usage(format!("{path}: no input fits it: {why}")))?));
+    }
+    let selection = Selection::new(&queries).map_err(Failure::Usage)?;
+    let specs = if kernels.is_empty() || !queries.is_empty() {
+        cases.extend(ProgramCases::all().into_iter().map(|cases| Arc::new(cases) as Arc<dyn Cases>));
+        suite::all()
+    } else {
+        Vec::new()
+    };
+    Plan::new(specs, cases, &selection, args.tier).map_err(Failure::Usage)
+}
+
+fn list(plan: &Plan) -> Result<(), Failure> {
+    let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
+    for number in 0..plan.units() {
+        let unit = plan.unit(number);
+        if writeln!(out, "{}:{}", plan.sections()[unit.section].info().id, unit.first).is_err() {
+            // Whoever reads has seen enough.
+            return Ok(());
+        }
+    }
+    out.flush().map_err(|error| Failure::Usage(format!("standard output: {error}")))
+}
+
+/// The fastest backend: the first that is listed.
+fn default_backend() -> Result<String, Failure> {
+    let first = registered_devices().into_iter().next().map(|(_, device)| device.id);
+    first.ok_or_else(|| Failure::Usage("no backend is linked into this program".into()))
+}
+
+fn default_state(args: &Args, backend: &str) -> PathBuf {
+    let name: String = backend.chars().map(|c| if c.is_alphanumeric() || c == '-' { c } else { '_' }).collect();
+    PathBuf::from(".vyre").join("conform").join(format!("{name}-{}", args.tier.name()))
+}
+
+fn command(args: &Args, backend: &str) -> String {
+    let mut text = format!("vyre conform --backend {} --tier {} --seed {}", quoted(backend), args.tier.name(), args.seed);
+    if args.shard != (0, 1) {
+        let _ = write!(text, " --shard {}/{}", args.shard.0, args.shard.1);
+    }
+    args.queries.iter().for_each(|query| {
+        let _ = write!(text, " {}", quoted(query));
+    });
+    text
+}
+
+/// The forms in which a backend of ours is tried; a foreign worker has one.
+const FORMS: [Form; 3] = [Form::Into, Form::Resident, Form::Async];
+
+fn tested<'a>(
+    args: &Args,
+    backend: &str,
+    make: &'a (dyn Fn(&str) -> Result<Box<dyn Subject>, String> + Sync),
+) -> Result<Tested<'a>, Failure> {
+    if backend.starts_with(EXEC) || args.test_subjects && backend.contains(':') {
+        // Asked once here, so that a command that does not work is told before anything else.
+        let worker = make(backend).map_err(Failure::Usage)?;
+        return Ok(Tested {
+            make,
+            forms: vec![backend.into()],
+            backend: backend.into(),
+            version: None,
+            fingerprint: worker.name().into(),
+            name: worker.name().into(),
+            most_groups: 65_535,
+        });
+    }
+    let open = acquire(backend).map_err(|error| Failure::Usage(error.message()))?;
+    Ok(Tested {
+        make,
+        forms: FORMS.iter().map(|form| format!("{PREFIX}{backend}/{form}")).collect(),
+        backend: backend.into(),
+        version: Some(open.version().to_string()).filter(|version| version != UNVERSIONED),
+        fingerprint: open.device_fingerprint(),
+        name: open.device_name(),
+        most_groups: u64::from(open.max_compute_workgroups_per_dimension()),
+    })
+}
+
+/// The device in a form: in a process of its own, unless it is to be in this one.
+fn subject(args: &Args, form: &str) -> Result<Box<dyn Subject>, String> {
+    let settings = || Settings { deadline: args.deadline, ..Settings::default() };
+    if let Some(command) = form.strip_prefix(EXEC) {
+        return foreign(form, command, args.deadline).map(|pool| Box::new(pool) as Box<dyn Subject>);
+    }
+    if !args.in_process {
+        let command = start_worker(form, args.test_subjects)?;
+        return Pool::start(command, settings()).map(|pool| Box::new(pool) as Box<dyn Subject>);
+    }
+    let (name, test_subjects, deadline) = (form.to_string(), args.test_subjects, args.deadline);
+    let known = |failure: Failure| match failure {
+        Failure::Usage(message) | Failure::NoVerdict(message) => message,
+        Failure::Wrong(report) => report.to_string(),
+        Failure::Said | Failure::Files(_) => String::new(),
+    };
+    drop(known_subject(&name, test_subjects, deadline).map_err(known)?);
+    Ok(Box::new(Contained::new(move || match known_subject(&name, test_subjects, deadline) {
+        Ok(subject) => subject,
+        Err(_) => unreachable!("the name was known a moment ago"),
+    })))
+}
+
+/// What a person sees while it runs.
+struct Display {
+    bar: ProgressBar,
+    json: bool,
+    said: Instant,
+}
+
+impl Display {
+    fn new(json: bool) -> Display {
+        let bar = if json { ProgressBar::hidden() } else { ProgressBar::new_spinner() };
+        if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len} units, {msg}") {
+            bar.set_style(style);
+        }
+        Display { bar, json, said: Instant::now() }
+    }
+
+    fn hear(&mut self, progress: &Progress<'_>) {
+        let (done, all) = progress.units;
+        let seconds = progress.elapsed.as_secs_f64().max(1e-9);
+        let rate = progress.cases_now as f64 / seconds;
+        let left = (all - done.min(all)) as f64 / (done.max(1) as f64 / seconds);
+        let failed = match progress.summary.failed {
+            0 => "none failed".into(),
+            failed => format!("{failed} failed"),
+        };
+        let said = format!("{:.1} M cases/s, {left:.0} s left, {failed}, {}", rate / 1e6, progress.section);
+        self.bar.set_length(all);
+        self.bar.set_position(done);
+        self.bar.set_message(said.clone());
+        // Without a terminal a line now and then.
+        if self.bar.is_hidden() && !self.json && self.said.elapsed() > Duration::from_secs(10) {
+            self.said = Instant::now();
+            warn(&format!("{done}/{all} units, {said}\n"));
+        }
+    }
+}
+
+/// Failures that are printed; the report has all that were kept.
+const PRINTED: usize = 10;
+
+fn tell(args: &Args, conformed: &Conformed, options: &Options<'_>) -> Result<(), Failure> {
+    let Conformed { report, info, verdict } = conformed;
+    if args.json {
+        for failure in &report.failures {
+            print(&format!("{}\n", json!({ "failure": failure })));
+        }
+        let said = match verdict {
+            Verdict::Holds => "holds",
+            Verdict::Fails => "fails",
+            Verdict::None(_) => "none",
+        };
+        let object: Value = json!({
+            "verdict": said,
+            "why": if let Verdict::None(why) = verdict { Some(why) } else { None },
+            "summary": report.summary,
+            "units": report.units,
+            "root": report.root,
+            "skipped": report.skipped,
+            "not_confirmed": report.not_confirmed,
+            "run": info,
+        });
+        print(&format!("{object}\n"));
+    } else {
+        report.failures.iter().take(PRINTED).for_each(|failure| print(&failure_text(failure)));
+        if report.failures.len() > PRINTED {
+            print(&format!("and {} more\n", report.failures.len() - PRINTED));
+        }
+        print(&summary_text(conformed));
+        if *verdict == Verdict::Fails {
+            print(&format!("again: {}\n", options.command));
+        }
+    }
+    match verdict {
+        Verdict::Holds => Ok(()),
+        Verdict::Fails => Err(Failure::Said),
+        Verdict::None(why) => Err(Failure::NoVerdict(why.clone())),
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let mut text: String = bytes.iter().take(32).map(|byte| format!("{byte:02x}")).collect();
+    if bytes.len() > 32 {
+        let _ = write!(text, "… ({} bytes)", bytes.len());
+    }
+    if text.is_empty() { "nothing".into() } else { text }
+}
+
+fn failure_text(failure: &ParityFailure) -> String {
+    format!(
+        "{}: case {} of {}, workgroups of {}\n  {}\n  input    {}\n  expected {}\n  found    {}\n",
+        failure.op_id,
+        failure.input_label,
+        if failure.unit.is_empty() { &failure.generator } else { &failure.unit },
+        failure.workgroup_size,
+        failure.message,
+        hex(&failure.input),
+        hex(&failure.cpu_output),
+        hex(&failure.gpu_output)
+    )
+}
+
+fn summary_text(conformed: &Conformed) -> String {
+    let Conformed { report, info, verdict } = conformed;
+    let summary = &report.summary;
+    let seconds = info.took_ms as f64 / 1e3;
+    let mut text = format!(
+        "{} cases in {seconds:.1} s, {:.1} M/s: {} passed, {} failed, {} skipped; {} judged by the reference too\n",
+        summary.tested,
+        summary.tested as f64 / seconds.max(1e-3) / 1e6,
+        summary.passed,
+        summary.failed,
+        summary.skipped,
+        summary.referred
+    );
+    let _ = writeln!(text, "{} of {} planted faults noticed", info.controls.caught, info.controls.ran);
+    if !report.not_confirmed.is_empty() {
+        let _ = writeln!(text, "{} sections at workgroup sizes that the device does not confirm", report.not_confirmed.len());
+    }
+    for remark in report.skipped.iter().take(5) {
+        let _ = writeln!(text, "skipped {}: {}", remark.section, remark.what);
+    }
+    let _ = writeln!(text, "root {}", report.root);
+    let said = match verdict {
+        Verdict::Holds => "holds",
+        Verdict::Fails => "does not hold",
+        Verdict::None(_) => return text,
+    };
+    let _ = writeln!(text, "{said}: {}", info.device_name);
+    text
+}

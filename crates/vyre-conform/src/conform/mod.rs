@@ -1,0 +1,435 @@
+//! A run of the suite on a device.
+//!
+//! Threads take units of a plan one after the other, each with a device of its own, and one place takes in what they found, in whatever
+//! order it comes: nothing in the ledger depends on it. Blind controls are hidden among the units ([`control`]): if one of them is not
+//! found out, nothing else that the run says is believed.
+
+mod control;
+mod unit;
+
+use crate::digest::Digest;
+use crate::error::RunError;
+use crate::examine::Examiner;
+use crate::ledger::{Controls, Identity, Ledger, Range, RunInfo};
+use crate::plan::Plan;
+use crate::regression::{self, Keeper};
+use crate::report::{RunReport, Summary};
+use crate::stream::GATHER;
+use control::{Control, Places};
+use std::collections::{BTreeMap, HashSet};
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant, SystemTime};
+use unit::UnitDone;
+use vyre_worker::Subject;
+
+/// The device under test.
+pub struct Tested<'a> {
+    /// Makes it, in the form of this name: a pool of one worker process, or a backend in this one.
+    pub make: &'a (dyn Fn(&str) -> Result<Box<dyn Subject>, String> + Sync),
+    /// The forms in which every unit is run twice, two at a time.
+    pub forms: Vec<String>,
+    /// The backend's id, as the command line takes it.
+    pub backend: String,
+    /// Its version, if it says one; without it a run that was cut off begins anew.
+    pub version: Option<String>,
+    /// What tells this device from others.
+    pub fingerprint: String,
+    /// The device, for people.
+    pub name: String,
+    /// Workgroups that a dispatch may have along x.
+    pub most_groups: u64,
+}
+
+/// How a run is done.
+pub struct Options<'a> {
+    /// What sampled cases are drawn from.
+    pub seed: u64,
+    /// Which part of the units, of how many.
+    pub shard: (u64, u64),
+    /// Where state is kept; without a folder nothing outlives the run.
+    pub state: Option<PathBuf>,
+    /// How many units are run at the same time.
+    pub threads: usize,
+    /// The selection, and the tier if it is one, for the record.
+    pub selection: String,
+    /// See [`RunInfo::tier`].
+    pub tier: Option<String>,
+    /// The command that runs the same again.
+    pub command: String,
+    /// Whether controls are hidden among the units. A run without has no verdict.
+    pub controls: bool,
+    /// Becomes true when the run is to stop: what is done is committed.
+    pub stop: &'a AtomicBool,
+}
+
+/// How far a run is.
+#[derive(Clone, Debug)]
+pub struct Progress<'a> {
+    /// Everything that is committed, regressions included.
+    pub summary: Summary,
+    /// Units that are committed, and all that the shard has.
+    pub units: (u64, u64),
+    /// The section of the last one.
+    pub section: &'a str,
+    /// Since the run began or went on.
+    pub elapsed: Duration,
+    /// Cases that were judged since then.
+    pub cases_now: u64,
+}
+
+/// What a run says.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// Every case that was judged holds.
+    Holds,
+    /// Some do not.
+    Fails,
+    /// It cannot be said, and why.
+    None(String),
+}
+
+/// What came of a run.
+pub struct Conformed {
+    /// Counts, failures and the root.
+    pub report: RunReport,
+    /// What is known about the run as a whole, controls included.
+    pub info: RunInfo,
+    /// What it says.
+    pub verdict: Verdict,
+}
+
+/// What a thread found out about a unit.
+struct Done {
+    number: u64,
+    control: Option<Control>,
+    outcome: Result<UnitDone, String>,
+}
+
+/// Runs a plan on a device.
+///
+/// # Errors
+///
+/// If the state folder cannot be used, or no device can be had.
+pub fn run(
+    plan: &Plan,
+    tested: &Tested<'_>,
+    options: &Options<'_>,
+    tell: &mut dyn FnMut(&Progress<'_>),
+) -> Result<Conformed, RunError> {
+    let (shard, shards) = options.shard;
+    if shard >= shards {
+        return Err(RunError::Usage(format!("there is no shard {shard} of {shards}: they are counted from 0")));
+    }
+    let mut ledger = Ledger::open(options.state.as_deref(), &identity(plan, tested, options))?;
+    let before = ledger.info()?;
+    let secret = match before.controls.secret {
+        Some(secret) if ledger.is_resumed() => secret,
+        _ => control::secret(),
+    };
+    let mut info = RunInfo {
+        tier: options.tier.clone(),
+        command: options.command.clone(),
+        began: if ledger.is_resumed() { before.began } else { now() },
+        took_ms: before.took_ms,
+        device_name: tested.name.clone(),
+        versions: BTreeMap::from([("vyre".to_string(), env!("CARGO_PKG_VERSION").to_string())]),
+        controls: Controls { commitment: Some(control::commitment(secret)), secret: Some(secret), ..Controls::default() },
+    };
+    if !ledger.is_resumed() {
+        ledger.describe(&plan.sections().iter().map(|section| section.info.clone()).collect::<Vec<_>>())?;
+        ledger.set_info(&info)?;
+    }
+    let (summary, failures) = regressions(plan, tested, options)?;
+    let mut done = HashSet::new();
+    let mut so_far = summary;
+    ledger.for_each_unit(|section, record| {
+        so_far.add(&record.counts());
+        done.extend(plan.number(section, record.first));
+    })?;
+    let of_place = |place: &str| place.rsplit_once(':').and_then(|(section, first)| plan.number(section, first.parse().ok()?));
+    let remarks = ledger.remarks()?.into_iter().filter(|(_, kind, _)| kind == control::REMARK);
+    let controls_done = remarks.filter_map(|(place, _, _)| of_place(&place)).collect();
+    let mine = plan.units().saturating_sub(shard).div_ceil(shards);
+    let mut coordinator = Coordinator {
+        plan,
+        keeper: Keeper::new(options.state.clone(), &tested.backend),
+        ledger,
+        range: Range::default(),
+        gathered: Summary::default(),
+        last_section: String::new(),
+        progress: so_far,
+        units: (done.len() as u64, mine),
+        began: Instant::now(),
+        committed: Instant::now(),
+        cases_now: 0,
+        problem: None,
+    };
+    let took_before = info.took_ms;
+    let places = if options.controls { Some(Places::new(secret, mine)) } else { None };
+    let jobs = Mutex::new(Jobs { position: 0, shard, shards, mine, done, controls_done, places, pending: None });
+    let threads = options.threads.max(1);
+    let quit = AtomicBool::new(false);
+    std::thread::scope(|scope| -> Result<(), RunError> {
+        let (sender, receiver) = channel();
+        for _ in 0..threads {
+            let (sender, jobs, quit) = (sender.clone(), &jobs, &quit);
+            scope.spawn(move || work(plan, tested, options, jobs, &sender, quit));
+        }
+        drop(sender);
+        let taken = coordinator.take_in(&receiver, tell);
+        // Threads end by themselves when there is nothing left; after a problem they are told to.
+        quit.store(true, Ordering::Relaxed);
+        taken
+    })?;
+    coordinator.commit(tell)?;
+    let Coordinator { mut ledger, problem, began, .. } = coordinator;
+    info.took_ms = took_before + began.elapsed().as_millis() as u64;
+    info.controls = count_controls(&ledger, info.controls)?;
+    ledger.set_info(&info)?;
+    if let Some(problem) = problem {
+        return Err(RunError::Stopped(problem));
+    }
+    let report = RunReport::of(&ledger, summary, failures)?;
+    let is_complete = report.units == mine;
+    let verdict = verdict(&report, &info, options, is_complete, mine);
+    if is_complete {
+        ledger.finish(report.root)?;
+    }
+    Ok(Conformed { report, info, verdict })
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+fn identity(plan: &Plan, tested: &Tested<'_>, options: &Options<'_>) -> Identity {
+    Identity {
+        suite: plan.suite().to_string(),
+        selection: options.selection.clone(),
+        settings: format!(
+            "seed {}, shard {} of {}, tier {}, controls {}, forms {}",
+            options.seed,
+            options.shard.0,
+            options.shard.1,
+            options.tier.as_deref().unwrap_or("none"),
+            options.controls,
+            tested.forms.join(" ")
+        ),
+        backend: tested.backend.clone(),
+        version: tested.version.clone(),
+        device: tested.fingerprint.clone(),
+    }
+}
+
+/// What failed before, first.
+fn regressions(
+    plan: &Plan,
+    tested: &Tested<'_>,
+    options: &Options<'_>,
+) -> Result<(Summary, Vec<crate::report::ParityFailure>), RunError> {
+    let mut summary = Summary::default();
+    let mut failures = Vec::new();
+    let Some(folder) = &options.state else { return Ok((summary, failures)) };
+    let versions: BTreeMap<&str, u32> =
+        plan.sections().iter().map(|section| (section.info.op.as_str(), section.info.version)).collect();
+    let bundles = regression::load(folder, &versions)?;
+    if bundles.is_empty() {
+        return Ok((summary, failures));
+    }
+    let mut subject = (tested.make)(&tested.forms[0]).map_err(RunError::Stopped)?;
+    for bundle in bundles {
+        let found = regression::again(&mut *subject, &bundle, versions[bundle.signature.as_str()]);
+        let failed = u64::from(found.is_some());
+        summary.add(&Summary { tested: 1, passed: 1 - failed, failed, regressions: 1, ..Summary::default() });
+        failures.extend(found);
+    }
+    Ok((summary, failures))
+}
+
+fn count_controls(ledger: &Ledger, mut controls: Controls) -> Result<Controls, RunError> {
+    for (place, kind, what) in ledger.remarks()? {
+        if kind != control::REMARK {
+            continue;
+        }
+        controls.ran += 1;
+        match what.strip_prefix(control::SURVIVED) {
+            None => controls.caught += 1,
+            Some(planted) => controls.survived.push(format!("{place}: {planted}")),
+        }
+    }
+    Ok(controls)
+}
+
+fn verdict(report: &RunReport, info: &RunInfo, options: &Options<'_>, is_complete: bool, mine: u64) -> Verdict {
+    let none = |why: String| Verdict::None(why);
+    if !is_complete {
+        return none(format!("the run was stopped; {} of {mine} units are done, and the same command goes on", report.units));
+    }
+    if !options.controls {
+        return none("there were no controls, so nobody knows whether a fault would have been noticed".into());
+    }
+    if let Some(survivor) = info.controls.survived.first() {
+        let count = info.controls.survived.len();
+        return none(format!("{count} of {} planted faults were not noticed: {survivor}", info.controls.ran));
+    }
+    if mine > 0 && report.summary.tested == report.summary.regressions {
+        let why = report.skipped.first().map_or(String::new(), |remark| format!(" ({}: {})", remark.section, remark.what));
+        return none(format!("nothing was tested: the device cannot run any of it{why}"));
+    }
+    if mine > 0 && info.controls.ran == 0 {
+        return none("no control could be planted".into());
+    }
+    if report.summary.failed > 0 { Verdict::Fails } else { Verdict::Holds }
+}
+
+/// What is to be run, handed out one by one.
+struct Jobs {
+    /// The next position among the units of the shard.
+    position: u64,
+    shard: u64,
+    shards: u64,
+    mine: u64,
+    done: HashSet<u64>,
+    /// Units whose controls have run.
+    controls_done: HashSet<u64>,
+    places: Option<Places>,
+    /// A control that comes before the next unit.
+    pending: Option<(u64, Control)>,
+}
+
+impl Iterator for Jobs {
+    type Item = (u64, Option<Control>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if let Some((number, control)) = self.pending.take() {
+            return Some((number, Some(control)));
+        }
+        while self.position < self.mine {
+            let position = self.position;
+            let number = self.shard + position * self.shards;
+            self.position += 1;
+            let planted = self.places.as_ref().and_then(|places| places.at(position));
+            let control = planted.filter(|_| !self.controls_done.contains(&number));
+            if !self.done.contains(&number) {
+                self.pending = control.map(|control| (number, control));
+                return Some((number, None));
+            }
+            if control.is_some() {
+                return Some((number, control));
+            }
+        }
+        None
+    }
+}
+
+/// One thread.
+fn work(plan: &Plan, tested: &Tested<'_>, options: &Options<'_>, jobs: &Mutex<Jobs>, sender: &Sender<Done>, quit: &AtomicBool) {
+    let subjects: Result<Vec<Box<dyn Subject>>, String> = tested.forms.iter().map(|form| (tested.make)(form)).collect();
+    let mut examiner = match subjects {
+        Ok(subjects) => Examiner::new(subjects),
+        Err(why) => {
+            // Nobody listens if another thread has had the same problem.
+            let _ = sender.send(Done { number: 0, control: None, outcome: Err(why) });
+            return;
+        }
+    };
+    loop {
+        if options.stop.load(Ordering::Relaxed) || quit.load(Ordering::Relaxed) {
+            return;
+        }
+        let job = jobs.lock().map(|mut jobs| jobs.next()).unwrap_or_default();
+        let Some((number, control)) = job else { return };
+        let outcome = unit::examine(plan, plan.unit(number), &mut examiner, options.seed, tested.most_groups, control.as_ref());
+        let is_over = outcome.is_err();
+        if sender.send(Done { number, control, outcome }).is_err() || is_over {
+            return;
+        }
+    }
+}
+
+/// Takes in what threads find.
+struct Coordinator<'a> {
+    plan: &'a Plan,
+    keeper: Keeper,
+    ledger: Ledger,
+    range: Range,
+    /// Counts of the units that are not committed yet.
+    gathered: Summary,
+    last_section: String,
+    progress: Summary,
+    units: (u64, u64),
+    began: Instant,
+    committed: Instant,
+    cases_now: u64,
+    problem: Option<String>,
+}
+
+impl Coordinator<'_> {
+    fn take_in(&mut self, receiver: &Receiver<Done>, tell: &mut dyn FnMut(&Progress<'_>)) -> Result<(), RunError> {
+        loop {
+            match receiver.recv_timeout(Duration::from_millis(200)) {
+                Ok(done) => self.take(done)?,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            }
+            if self.problem.is_some() {
+                return Ok(());
+            }
+            if self.committed.elapsed() >= GATHER {
+                self.commit(tell)?;
+            }
+        }
+    }
+
+    fn take(&mut self, done: Done) -> Result<(), RunError> {
+        let unit = match done.outcome {
+            Ok(unit) => unit,
+            Err(why) => {
+                self.problem = Some(why);
+                return Ok(());
+            }
+        };
+        let section = &self.plan.sections()[self.plan.unit(done.number).section].info.id;
+        if let Some(control) = done.control {
+            let place = format!("{section}:{}", unit.record.first);
+            self.range.remarks.extend(control.remark(&unit).map(|what| (place, control::REMARK, what)));
+            return Ok(());
+        }
+        for shown in unit.shown {
+            self.keeper.keep(shown, &mut self.range)?;
+        }
+        if let Some(why) = unit.skipped {
+            self.range.remarks.push((section.clone(), "skipped", why));
+        }
+        self.gathered.add(&unit.record.counts());
+        self.last_section.clone_from(section);
+        self.range.units.push((section.clone(), unit.record));
+        Ok(())
+    }
+
+    fn commit(&mut self, tell: &mut dyn FnMut(&Progress<'_>)) -> Result<(), RunError> {
+        let range = std::mem::take(&mut self.range);
+        self.ledger.commit(&range)?;
+        self.committed = Instant::now();
+        self.units.0 += range.units.len() as u64;
+        let gathered = std::mem::take(&mut self.gathered);
+        self.cases_now += gathered.tested;
+        self.progress.add(&gathered);
+        tell(&Progress {
+            summary: self.progress,
+            units: self.units,
+            section: &self.last_section,
+            elapsed: self.began.elapsed(),
+            cases_now: self.cases_now,
+        });
+        Ok(())
+    }
+}
+
+/// The hash of a text, as the number that a draw needs.
+fn number(parts: &[&[u8]]) -> u64 {
+    u64::from_le_bytes(*Digest::of(parts).0.first_chunk().expect("a hash has 32 bytes"))
+}

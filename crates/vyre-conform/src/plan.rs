@@ -1,0 +1,291 @@
+//! Everything that a run is asked for, by number.
+//!
+//! A plan is a list of sections, and each of them is a range of cases cut into units. Nothing is kept per unit: the unit of any number is
+//! found by searching the sections, so a plan of a billion units is as small as its list of sections.
+
+use crate::cases::Cases;
+use crate::digest::Digest;
+use crate::ledger::SectionInfo;
+use crate::query::Selection;
+use crate::space::{Evidence, Space, derived};
+use crate::spec::{OpSpec, Shape};
+use crate::stream::UNIT;
+use std::sync::Arc;
+use vyre_foundation::ir::Program;
+
+/// Cases of a unit if each is a dispatch of its own.
+const DISPATCHES: u64 = 64;
+
+/// How much of the suite is run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Tier {
+    /// A minute: whether anything is wrong.
+    Smoke,
+    /// A quarter of an hour: before a release.
+    Standard,
+    /// Everything that the suite has, which takes as long as it takes.
+    Deep,
+}
+
+impl Tier {
+    /// All of them.
+    pub const ALL: [Tier; 3] = [Tier::Smoke, Tier::Standard, Tier::Deep];
+
+    /// One word for it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Tier::Smoke => "smoke",
+            Tier::Standard => "standard",
+            Tier::Deep => "deep",
+        }
+    }
+
+    /// How many dispatches with programs of their own it takes of so many.
+    fn whole(self, all: u64) -> u64 {
+        match self {
+            Tier::Smoke => all.min(1 << 9),
+            Tier::Standard => all.min(1 << 14),
+            Tier::Deep => all.min(1 << 20),
+        }
+    }
+
+    /// How many cases of a space it takes, from the first on. None of an exhaustive space if not all: the sampled one says more.
+    fn cases(self, shape: &Shape, evidence: Evidence, all: u64) -> u64 {
+        let (exhaustive, boundary, sampled, dispatches) = match self {
+            Tier::Smoke => (1 << 16, 1 << 14, 1 << 13, 8),
+            Tier::Standard => (1 << 20, 1 << 20, 1 << 18, 256),
+            Tier::Deep => return all,
+        };
+        match (shape, evidence) {
+            (Shape::Dispatch(_), _) => all.min(dispatches),
+            (Shape::Elements(_) | Shape::Workgroup(_), Evidence::Exhaustive) if all > exhaustive => 0,
+            (Shape::Elements(_) | Shape::Workgroup(_), Evidence::Exhaustive) => all,
+            (Shape::Elements(_) | Shape::Workgroup(_), Evidence::Boundary) => all.min(boundary),
+            (Shape::Elements(_) | Shape::Workgroup(_), Evidence::Sampled) => all.min(sampled),
+        }
+    }
+}
+
+/// A program of an op at a workgroup size over a space of cases.
+pub struct Section {
+    pub(crate) info: SectionInfo,
+    pub(crate) what: What,
+    unit: u64,
+}
+
+/// What the cases of a section are.
+pub(crate) enum What {
+    /// Cases of an op.
+    Op {
+        /// Its number in the plan.
+        spec: usize,
+        program: Arc<Program>,
+        space: Arc<dyn Space>,
+    },
+    /// Dispatches with programs of their own.
+    Whole(Arc<dyn Cases>),
+}
+
+impl Section {
+    /// What it is.
+    #[must_use]
+    pub fn info(&self) -> &SectionInfo {
+        &self.info
+    }
+
+    /// How many units it has.
+    #[must_use]
+    pub fn units(&self) -> u64 {
+        self.info.cases.div_ceil(self.unit)
+    }
+}
+
+/// A unit of a plan: cases of a section.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Unit {
+    /// The section's number in the plan.
+    pub section: usize,
+    /// The number of the first case.
+    pub first: u64,
+    /// How many there are.
+    pub cases: u64,
+}
+
+/// What a run is asked for.
+pub struct Plan {
+    specs: Vec<OpSpec>,
+    sections: Vec<Section>,
+    /// By section: units before it.
+    before: Vec<u64>,
+    units: u64,
+    /// The hash of all that was selected from.
+    suite: Digest,
+}
+
+impl Plan {
+    /// What a selection of these specs and dispatches means at a tier. Sections are in the order of their names.
+    ///
+    /// # Errors
+    ///
+    /// If a query means nothing, or all of them together.
+    pub fn new(specs: Vec<OpSpec>, cases: Vec<Arc<dyn Cases>>, selection: &Selection, tier: Tier) -> Result<Plan, String> {
+        let mut sections: Vec<Section> = cases.into_iter().map(|cases| whole(cases, tier)).collect();
+        for (number, spec) in specs.iter().enumerate() {
+            let spaces: Vec<Arc<dyn Space>> = derived(spec).into_iter().chain(spec.spaces.iter().cloned()).collect();
+            for (alternative, program) in spec.programs() {
+                for size in &spec.workgroup_sizes {
+                    let program = Arc::new(program([*size, 1, 1]));
+                    for space in &spaces {
+                        sections.extend(section(spec, number, alternative, *size, &program, space, tier));
+                    }
+                }
+            }
+        }
+        sections.sort_by(|one, other| one.info.id.cmp(&other.info.id));
+        if let Some(pair) = sections.windows(2).find(|pair| pair[0].info.id == pair[1].info.id) {
+            return Err(format!("there are two sections `{}`", pair[0].info.id));
+        }
+        let suite = hash(&specs, &sections);
+        let idle = selection.means_nothing(sections.iter().map(|section| section.info.id.as_str()));
+        if let Some(query) = idle.first() {
+            return Err(format!("`{query}` means nothing in the suite; `vyre conform --list` shows what there is"));
+        }
+        sections.retain(|section| selection.means(&section.info.id));
+        let mut before = Vec::with_capacity(sections.len());
+        let mut units = 0;
+        for section in &sections {
+            before.push(units);
+            units += section.units();
+        }
+        if units == 0 {
+            return Err(format!("`{selection}` means nothing in the suite; `vyre conform --list` shows what there is"));
+        }
+        Ok(Plan { specs, sections, before, units, suite })
+    }
+
+    /// The sections.
+    #[must_use]
+    pub fn sections(&self) -> &[Section] {
+        &self.sections
+    }
+
+    /// The spec of this number.
+    pub(crate) fn spec(&self, number: usize) -> &OpSpec {
+        &self.specs[number]
+    }
+
+    /// How many units there are.
+    #[must_use]
+    pub fn units(&self) -> u64 {
+        self.units
+    }
+
+    /// The hash of the suite that this is a part of.
+    #[must_use]
+    pub fn suite(&self) -> Digest {
+        self.suite
+    }
+
+    /// The unit of this number, which is less than [`Plan::units`].
+    #[must_use]
+    pub fn unit(&self, number: u64) -> Unit {
+        let section = self.before.partition_point(|before| *before <= number) - 1;
+        let it = &self.sections[section];
+        let first = (number - self.before[section]) * it.unit;
+        Unit { section, first, cases: it.unit.min(it.info.cases - first) }
+    }
+
+    /// The number of the unit of a section that begins with this case, if there is one.
+    #[must_use]
+    pub fn number(&self, section: &str, first: u64) -> Option<u64> {
+        let at = self.sections.binary_search_by(|it| it.info.id.as_str().cmp(section)).ok()?;
+        let it = &self.sections[at];
+        (first.is_multiple_of(it.unit) && first < it.info.cases).then(|| self.before[at] + first / it.unit)
+    }
+}
+
+fn section(
+    spec: &OpSpec,
+    number: usize,
+    alternative: Option<&str>,
+    size: u32,
+    program: &Arc<Program>,
+    space: &Arc<dyn Space>,
+    tier: Tier,
+) -> Option<Section> {
+    let space_cases = space.cases(size);
+    let cases = tier.cases(&spec.shape, space.evidence(), space_cases);
+    if cases == 0 {
+        return None;
+    }
+    // The unit depends on nothing but the spec, so that every device has the same leaves.
+    let (unit, to_a_launch) = match spec.shape.extent(size) {
+        Some(extent) => {
+            let elements = extent.inputs.iter().chain(&extent.outputs).max().copied().unwrap_or(1).max(extent.invocations);
+            let unit = (UNIT / u64::from(elements.max(1)).next_power_of_two()).max(1);
+            (unit, unit)
+        }
+        None => (DISPATCHES, 1),
+    };
+    let alternative = alternative.map(str::to_string);
+    let behind = alternative.as_ref().map_or(String::new(), |name| format!(":alt={name}"));
+    let info = SectionInfo {
+        id: format!("{}{behind}:wg={size}:{}", spec.id, space.name()),
+        op: spec.id.clone(),
+        version: spec.version,
+        alternative,
+        workgroup: size,
+        space: space.name().into(),
+        evidence: space.evidence(),
+        space_cases,
+        cases,
+        launches: cases.div_ceil(to_a_launch),
+        profile: profile(program),
+    };
+    let what = What::Op { spec: number, program: program.clone(), space: space.clone() };
+    Some(Section { info, what, unit })
+}
+
+/// The section of dispatches with programs of their own.
+fn whole(cases: Arc<dyn Cases>, tier: Tier) -> Section {
+    let asked = tier.whole(cases.cases());
+    let info = SectionInfo {
+        id: format!("{}:{}", cases.op(), cases.space()),
+        op: cases.op().into(),
+        version: 1,
+        alternative: None,
+        workgroup: 0,
+        space: cases.space().into(),
+        evidence: cases.evidence(),
+        space_cases: cases.cases(),
+        cases: asked,
+        launches: asked,
+        profile: cases.profile(),
+    };
+    Section { info, what: What::Whole(cases), unit: DISPATCHES }
+}
+
+/// What a device must be capable of to be asked for a program.
+pub(crate) fn profile(program: &Program) -> String {
+    let Ok(validated) = program.validated() else { return "core".into() };
+    let uses = validated.kernel().uses;
+    let words = [(uses.f64, "f64"), (uses.subgroup, "subgroups"), (uses.grid_sync, "grid-sync")];
+    let needs: Vec<&str> = words.into_iter().filter(|(needs, _)| *needs).map(|(_, word)| word).collect();
+    if needs.is_empty() { "core".into() } else { needs.join("+") }
+}
+
+/// The hash of all specs and sections: what evidence of another suite would differ in.
+fn hash(specs: &[OpSpec], sections: &[Section]) -> Digest {
+    let mut parts: Vec<Vec<u8>> = vec![env!("CARGO_PKG_VERSION").into()];
+    parts.extend(specs.iter().map(|spec| format!("{} {} {:?}", spec.id, spec.version, spec.signature).into_bytes()));
+    for section in sections {
+        let info = &section.info;
+        parts.push(format!("{} {} {}", info.id, info.space_cases, section.unit).into_bytes());
+        parts.push(match &section.what {
+            What::Op { program, .. } => program.fingerprint().to_vec(),
+            What::Whole(cases) => cases.identity(),
+        });
+    }
+    Digest::of(parts)
+}
