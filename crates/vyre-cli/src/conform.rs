@@ -205,8 +205,9 @@ fn command(args: &Args, backend: &str) -> String {
     text
 }
 
-/// The forms in which a backend of ours is tried; a foreign worker has one.
-const FORMS: [Form; 3] = [Form::Into, Form::Resident, Form::Async];
+/// The forms in which a backend is tried, each pair of neighbours together; a foreign worker has one. Of two neighbours at least one
+/// says what ran.
+const FORMS: [Form; 4] = [Form::Timed, Form::Into, Form::Resident, Form::Async];
 
 fn tested<'a>(
     args: &Args,

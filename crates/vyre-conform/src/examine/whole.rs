@@ -1,6 +1,6 @@
 //! Dispatches with programs of their own, judged by the plain interpreter. What is expected may be a trap.
 
-use super::{Examined, Examiner, Finding, FindingKind, NotRun};
+use super::{Confirmed, Examined, Examiner, Finding, FindingKind, NotRun, confirm};
 use vyre_foundation::case::Case;
 use vyre_smith::subjects::Reference;
 use vyre_worker::{Answer, Failure, Outputs, Verdict, judge};
@@ -36,7 +36,7 @@ impl Examiner<'_> {
         let mut reference = Reference::default();
         let mut sum = Examined { expected: vec![Vec::new()], actual: vec![Vec::new()], ..Examined::default() };
         let mut both = Vec::new();
-        let mut unsupported = 0;
+        let (mut unsupported, mut is_confirmed) = (0, true);
         for (number, (case, (first, second))) in cases.iter().zip(pairs).enumerate() {
             let expected = reference.expected(case);
             let verdicts = [judge(&expected, &first.outcome), judge(&expected, &second.outcome)];
@@ -54,7 +54,12 @@ impl Examiner<'_> {
             sum.referred += 1;
             sum.expected[0].extend(bytes(&expected));
             sum.actual[0].extend(bytes(&first.outcome));
-            let (kind, message) = if first.outcome != second.outcome {
+            let asked = case.config.workgroup_override.unwrap_or(case.program.workgroup_size());
+            let confirmed = confirm(asked, &[&first, &second]);
+            is_confirmed &= confirmed == Ok(Confirmed::Yes) || first.outcome.is_err();
+            let (kind, message) = if let Err(problem) = confirmed {
+                (FindingKind::Configuration, problem)
+            } else if first.outcome != second.outcome {
                 let changed =
                     if names[0] == names[1] { "nothing".into() } else { format!("{} in place of {}", names[1], names[0]) };
                 (FindingKind::Nondeterministic, format!("nondeterministic: two dispatches differ, with {changed} changed"))
@@ -81,6 +86,7 @@ impl Examiner<'_> {
         }
         // Some cases may be beyond the device; only a unit of which nothing ran is skipped as a whole.
         sum.unsupported = unsupported;
+        sum.confirmed = if is_confirmed { Confirmed::Yes } else { Confirmed::No };
         if sum.tested > 0 {
             sum.skipped = None;
         }

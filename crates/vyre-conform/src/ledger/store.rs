@@ -23,7 +23,7 @@ const BEFORE: &str = "before.redb";
 
 /// What a run has done so far.
 pub struct Ledger {
-    database: Database,
+    database: Open,
     path: PathBuf,
     /// Failures that are in the file.
     failures: u64,
@@ -53,7 +53,7 @@ impl Ledger {
             let path = PathBuf::from("memory");
             let made = Database::builder().create_with_backend(memory);
             let database = made.map_err(|error| LedgerError::Io(path.clone(), error.to_string()))?;
-            return Ledger::begin(database, path, identity);
+            return Ledger::begin(Open(Some(database)), path, identity);
         };
         let io = |error: std::io::Error| LedgerError::Io(folder.into(), error.to_string());
         fs::create_dir_all(folder).map_err(io)?;
@@ -94,9 +94,9 @@ impl Ledger {
         Ok((Ledger { database, path, failures: about.failures, resumed: true }, about.identity, is_finished))
     }
 
-    fn begin(database: Database, path: PathBuf, identity: &Identity) -> Result<Ledger, LedgerError> {
+    fn begin(database: Open, path: PathBuf, identity: &Identity) -> Result<Ledger, LedgerError> {
         let text = serde_json::to_string(identity).map_err(|error| LedgerError::Io(path.clone(), error.to_string()))?;
-        let written = (|| -> Result<(), redb::Error> {
+        let written = guarded(|| {
             let write = database.begin_write()?;
             {
                 let mut about = write.open_table(ABOUT)?;
@@ -108,7 +108,7 @@ impl Ledger {
                 write.open_table(SECTIONS)?;
             }
             Ok(write.commit()?)
-        })();
+        });
         written.map_err(|error| LedgerError::Io(path.clone(), error.to_string()))?;
         Ok(Ledger { database, path, failures: 0, resumed: false })
     }
@@ -121,6 +121,7 @@ impl Ledger {
 
     fn error(&self, error: redb::Error) -> LedgerError {
         match error {
+            // What is wrong with it has made the library itself stumble.
             redb::Error::Corrupted(what) => LedgerError::Damaged(self.path.clone(), what),
             error => LedgerError::Io(self.path.clone(), error.to_string()),
         }
@@ -129,7 +130,7 @@ impl Ledger {
     /// Writes a range, all of it or nothing.
     pub(crate) fn commit(&mut self, range: &Range) -> Result<(), LedgerError> {
         let mut failures = self.failures;
-        let written = (|| -> Result<(), redb::Error> {
+        let written = guarded(|| {
             let write = self.database.begin_write()?;
             {
                 let mut units = write.open_table(UNITS)?;
@@ -148,7 +149,7 @@ impl Ledger {
                 }
             }
             Ok(write.commit()?)
-        })();
+        });
         written.map_err(|error| self.error(error))?;
         self.failures = failures;
         Ok(())
@@ -156,10 +157,10 @@ impl Ledger {
 
     /// The record of the unit of a section that begins with this case, if it is done.
     pub fn unit(&self, section: &str, first: u64) -> Result<Option<UnitRecord>, LedgerError> {
-        let read = (|| -> Result<Option<Vec<u8>>, redb::Error> {
+        let read = guarded(|| {
             let table = self.database.begin_read()?.open_table(UNITS)?;
             Ok(table.get((section, first))?.map(|value| value.value().to_vec()))
-        })();
+        });
         match read.map_err(|error| self.error(error))? {
             None => Ok(None),
             Some(bytes) => self.decode(section, first, &bytes).map(Some),
@@ -178,7 +179,7 @@ impl Ledger {
     /// Calls `each` with every unit, by section and first case.
     pub fn for_each_unit(&self, mut each: impl FnMut(&str, UnitRecord)) -> Result<(), LedgerError> {
         let mut damage = None;
-        let read = (|| -> Result<(), redb::Error> {
+        let read = guarded(|| {
             let table = self.database.begin_read()?.open_table(UNITS)?;
             for entry in table.iter()? {
                 let (key, value) = entry?;
@@ -192,26 +193,26 @@ impl Ledger {
                 }
             }
             Ok(())
-        })();
+        });
         read.map_err(|error| self.error(error))?;
         damage.map_or(Ok(()), Err)
     }
 
     /// The failures that were kept, in the order in which they were found.
     pub fn failures(&self) -> Result<Vec<ParityFailure>, LedgerError> {
-        let read = (|| -> Result<Vec<Vec<u8>>, redb::Error> {
+        let read = guarded(|| {
             let table = self.database.begin_read()?.open_table(FAILURES)?;
             let all = table.iter()?.map(|entry| Ok(entry?.1.value().to_vec()));
             all.collect::<Result<_, StorageError>>().map_err(redb::Error::from)
-        })();
+        });
         let damaged = |_| LedgerError::Damaged(self.path.clone(), "a failure in it".into());
-        let all = read.map_err(|error| self.error(error))?;
+        let all: Vec<Vec<u8>> = read.map_err(|error| self.error(error))?;
         all.iter().map(|bytes| serde_json::from_slice(bytes).map_err(damaged)).collect()
     }
 
     /// What was remarked about sections: section, kind, text.
     pub fn remarks(&self) -> Result<Vec<(String, String, String)>, LedgerError> {
-        let read = (|| -> Result<Vec<(String, String, String)>, redb::Error> {
+        let read = guarded(|| {
             let table = self.database.begin_read()?.open_table(REMARKS)?;
             let row = |entry: Result<(redb::AccessGuard<'_, (&str, &str)>, redb::AccessGuard<'_, &str>), StorageError>| {
                 let (key, value) = entry?;
@@ -219,13 +220,13 @@ impl Ledger {
                 Ok((section.to_string(), kind.to_string(), value.value().to_string()))
             };
             table.iter()?.map(row).collect::<Result<_, StorageError>>().map_err(redb::Error::from)
-        })();
+        });
         read.map_err(|error| self.error(error))
     }
 
     /// Says which sections the run has.
     pub fn describe(&mut self, sections: &[SectionInfo]) -> Result<(), LedgerError> {
-        let written = (|| -> Result<(), redb::Error> {
+        let written = guarded(|| {
             let write = self.database.begin_write()?;
             {
                 let mut table = write.open_table(SECTIONS)?;
@@ -234,59 +235,82 @@ impl Ledger {
                 }
             }
             Ok(write.commit()?)
-        })();
+        });
         written.map_err(|error| self.error(error))
     }
 
     /// The sections of the run, by name.
     pub fn sections(&self) -> Result<Vec<SectionInfo>, LedgerError> {
-        let read = (|| -> Result<Vec<Vec<u8>>, redb::Error> {
+        let read = guarded(|| {
             let table = self.database.begin_read()?.open_table(SECTIONS)?;
             let all = table.iter()?.map(|entry| Ok(entry?.1.value().to_vec()));
             all.collect::<Result<_, StorageError>>().map_err(redb::Error::from)
-        })();
+        });
         let damaged = |_| LedgerError::Damaged(self.path.clone(), "a section in it".into());
-        let all = read.map_err(|error| self.error(error))?;
+        let all: Vec<Vec<u8>> = read.map_err(|error| self.error(error))?;
         all.iter().map(|bytes| serde_json::from_slice(bytes).map_err(damaged)).collect()
     }
 
     /// Writes what is known about the run as a whole, in place of what was known before.
     pub fn set_info(&mut self, info: &RunInfo) -> Result<(), LedgerError> {
         let text = serde_json::to_string(info).map_err(|error| LedgerError::Io(self.path.clone(), error.to_string()))?;
-        let written = (|| -> Result<(), redb::Error> {
+        let written = guarded(|| {
             let write = self.database.begin_write()?;
             write.open_table(ABOUT)?.insert("run", text.as_str())?;
             Ok(write.commit()?)
-        })();
+        });
         written.map_err(|error| self.error(error))
     }
 
     /// What is known about the run as a whole.
     pub fn info(&self) -> Result<RunInfo, LedgerError> {
-        let read = (|| -> Result<Option<String>, redb::Error> {
+        let read = guarded(|| {
             let table = self.database.begin_read()?.open_table(ABOUT)?;
             Ok(table.get("run")?.map(|value| value.value().to_string()))
-        })();
+        });
         let Some(text) = read.map_err(|error| self.error(error))? else { return Ok(RunInfo::default()) };
         serde_json::from_str(&text).map_err(|_| LedgerError::Damaged(self.path.clone(), "what it says about the run".into()))
     }
 
     /// The run has come to its end; the next one begins anew.
     pub fn finish(&mut self, root: Digest) -> Result<(), LedgerError> {
-        let written = (|| -> Result<(), redb::Error> {
+        let written = guarded(|| {
             let write = self.database.begin_write()?;
             write.open_table(ABOUT)?.insert("finished", root.to_string().as_str())?;
             Ok(write.commit()?)
-        })();
+        });
         written.map_err(|error| self.error(error))
     }
 }
 
+/// Does something with a database. The library is careful, but a damaged file is hostile input: where it panics, the file is to blame.
+fn guarded<T>(work: impl FnOnce() -> Result<T, redb::Error>) -> Result<T, redb::Error> {
+    caught(work).unwrap_or_else(|said| Err(redb::Error::Corrupted(said)))
+}
+
+/// A database that is closed without a panic, whatever is wrong with its file. Nothing is lost: what was committed is on the disk.
+struct Open(Option<Database>);
+
+impl std::ops::Deref for Open {
+    type Target = Database;
+
+    fn deref(&self) -> &Database {
+        self.0.as_ref().expect("it is open until it is dropped")
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        let database = self.0.take();
+        // Nobody is left to be told, and the next one who opens the file is.
+        let _ = caught(|| drop(database));
+    }
+}
+
 /// Opens or makes the file. It is locked while it is open.
-fn create(path: &Path, folder: &Path) -> Result<Database, LedgerError> {
-    // The library is careful, but a damaged file is hostile input.
+fn create(path: &Path, folder: &Path) -> Result<Open, LedgerError> {
     let opened = caught(|| Database::create(path)).map_err(|said| LedgerError::Damaged(path.into(), said))?;
-    opened.map_err(|error| match error {
+    opened.map(|database| Open(Some(database))).map_err(|error| match error {
         DatabaseError::DatabaseAlreadyOpen => LedgerError::Busy(folder.into()),
         DatabaseError::UpgradeRequired(found) => LedgerError::Version(path.into(), format!("of file format {found}")),
         DatabaseError::RepairAborted => LedgerError::Damaged(path.into(), "it cannot be repaired".into()),
@@ -305,9 +329,9 @@ struct About {
 }
 
 /// What a file says about its run; `None` if nothing was ever committed to it.
-fn about(database: &Database, path: &Path) -> Result<Option<About>, LedgerError> {
+fn about(database: &Open, path: &Path) -> Result<Option<About>, LedgerError> {
     let io = |error: redb::Error| LedgerError::Damaged(path.into(), error.to_string());
-    let read = (|| -> Result<Option<(String, String, bool, u64)>, redb::Error> {
+    let read = guarded(|| {
         let read = database.begin_read()?;
         let table = match read.open_table(ABOUT) {
             Ok(table) => table,
@@ -318,9 +342,8 @@ fn about(database: &Database, path: &Path) -> Result<Option<About>, LedgerError>
         let last = read.open_table(FAILURES)?.last()?.map_or(0, |(key, _)| key.value() + 1);
         let finished = text("finished")?.is_some();
         Ok(Some((text("layout")?.unwrap_or_default(), text("identity")?.unwrap_or_default(), finished, last)))
-    })();
-    let found = caught(|| read).map_err(|said| LedgerError::Damaged(path.into(), said))?;
-    let Some((layout, identity, is_finished, failures)) = found.map_err(io)? else { return Ok(None) };
+    });
+    let Some((layout, identity, is_finished, failures)) = read.map_err(io)? else { return Ok(None) };
     if layout != LAYOUT {
         return Err(LedgerError::Version(path.into(), layout));
     }
@@ -330,7 +353,7 @@ fn about(database: &Database, path: &Path) -> Result<Option<About>, LedgerError>
 }
 
 /// Puts a finished run aside and begins the next.
-fn begin_anew(database: Database, path: PathBuf, folder: &Path, identity: &Identity) -> Result<Ledger, LedgerError> {
+fn begin_anew(database: Open, path: PathBuf, folder: &Path, identity: &Identity) -> Result<Ledger, LedgerError> {
     drop(database);
     fs::rename(&path, folder.join(BEFORE)).map_err(|error| LedgerError::Io(path.clone(), error.to_string()))?;
     Ledger::begin(create(&path, folder)?, path, identity)

@@ -1,0 +1,213 @@
+//! Runs of the suite: what they say, when they say nothing, and what does not change it.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use support::{How, conform, indifferent, parts, plan, xor};
+use vyre_conform::conform::Verdict;
+use vyre_conform::ledger::{Ledger, LedgerError, root_of};
+use vyre_conform::{Digest, FindingKind, Plan, RunError, Selection, Tier};
+use vyre_worker::{Answer, Case, Failure};
+
+/// Gets every case wrong whose first operand is 70,000.
+fn wrong(case: &Case, answer: &mut Answer) {
+    let Ok(outputs) = &mut answer.outcome else { return };
+    for (a, out) in case.inputs[0].chunks_exact(4).zip(outputs[0].chunks_exact_mut(4)) {
+        if a == 70_000u32.to_le_bytes() {
+            out[0] ^= 1;
+        }
+    }
+}
+
+#[test]
+fn a_right_device_holds_whatever_the_number_of_threads() {
+    let plan = plan(vec![xor(200_000)]);
+    let one = conform(&plan, &How { threads: 1, ..How::default() }).unwrap();
+    let three = conform(&plan, &How { threads: 3, ..How::default() }).unwrap();
+    assert_eq!((&one.verdict, &three.verdict), (&Verdict::Holds, &Verdict::Holds));
+    assert_eq!(one.report.root, three.report.root);
+    // 200,000 cases at each of two sizes, in units of 65,536.
+    let summary = one.report.summary;
+    assert_eq!((summary.tested, summary.passed, summary.failed, one.report.units), (400_000, 400_000, 0, 8));
+    assert!(summary.referred * 100 >= summary.tested, "{summary:?}");
+    assert!(one.info.controls.ran * 50 >= one.report.units && one.info.controls.caught == one.info.controls.ran);
+    assert_eq!(one.report.not_confirmed, []);
+}
+
+#[test]
+fn one_wrong_case_is_found_and_changes_the_root() {
+    let plan = plan(vec![xor(200_000)]);
+    let right = conform(&plan, &How::default()).unwrap();
+    let found = conform(&plan, &How { change: wrong, ..How::default() }).unwrap();
+    assert_eq!((&found.verdict, found.report.summary.failed), (&Verdict::Fails, 2));
+    assert_ne!(found.report.root, right.report.root);
+    let failure = &found.report.failures[0];
+    assert_eq!((failure.input_label.as_str(), failure.kind), ("70000", FindingKind::Mismatch));
+    assert_eq!((failure.cpu_output[0] ^ failure.gpu_output[0], failure.input.len()), (1, 8));
+}
+
+#[test]
+fn shards_together_have_the_root_of_the_whole() {
+    let plan = plan(vec![xor(200_000), parts("demo.other", 70_000).build().unwrap()]);
+    let whole = conform(&plan, &How::default()).unwrap();
+    let mut leaves: BTreeMap<String, BTreeMap<u64, Digest>> = BTreeMap::new();
+    let mut tested = 0;
+    for shard in 0..5 {
+        let state = tempfile::tempdir().unwrap();
+        let part = conform(&plan, &How { shard: (shard, 5), state: Some(state.path()), ..How::default() }).unwrap();
+        assert_eq!(part.verdict, Verdict::Holds);
+        tested += part.report.summary.tested;
+        let (ledger, ..) = Ledger::read(state.path()).unwrap();
+        let add = |section: &str, record: vyre_conform::ledger::UnitRecord| {
+            let there = leaves.entry(section.into()).or_default().insert(record.first, record.leaf(section));
+            assert_eq!(there, None, "a unit is in one shard");
+        };
+        ledger.for_each_unit(add).unwrap();
+    }
+    assert_eq!((root_of(&leaves), tested), (whole.report.root, whole.report.summary.tested));
+    // There are 12 units: shard 12 of 13 has none of them, and that is a verdict.
+    let empty = conform(&plan, &How { shard: (12, 13), ..How::default() }).unwrap();
+    assert_eq!((empty.verdict, empty.report.units), (Verdict::Holds, 0));
+    assert!(matches!(conform(&plan, &How { shard: (5, 4), ..How::default() }), Err(RunError::Usage(_))));
+}
+
+#[test]
+fn a_run_that_could_not_have_failed_has_no_verdict() {
+    let rows: [(&str, vyre_conform::OpSpec, How<'_>, &str); 4] = [
+        ("comparator disabled", indifferent(|_, _| Ok(())), How::default(), "not noticed"),
+        (
+            "output compared with itself",
+            indifferent(|found, _| if found == found { Ok(()) } else { Err(String::new()) }),
+            How::default(),
+            "not noticed",
+        ),
+        (
+            "everything skipped",
+            xor(1000),
+            How { change: |_, answer| answer.outcome = Err(Failure::Unsupported("xor".into())), ..How::default() },
+            "cannot run any",
+        ),
+        ("controls removed", xor(1000), How { controls: false, ..How::default() }, "no controls"),
+    ];
+    for (name, spec, how, why) in rows {
+        let outcome = conform(&plan(vec![spec]), &how).unwrap();
+        assert!(matches!(&outcome.verdict, Verdict::None(said) if said.contains(why)), "{name}: {:?}", outcome.verdict);
+    }
+    let nothing = Plan::new(vec![xor(10)], Vec::new(), &Selection::new(["ops.int"]).unwrap(), Tier::Smoke);
+    assert!(nothing.is_err_and(|said| said.contains("`ops.int` means nothing")));
+}
+
+#[test]
+fn what_a_device_did_not_run_is_a_failure() {
+    let other = |_: &Case, answer: &mut Answer| {
+        if let Some(ran) = &mut answer.ran {
+            ran.workgroup = [64, 1, 1];
+        }
+    };
+    let outcome = conform(&plan(vec![xor(100)]), &How { change: other, ..How::default() }).unwrap();
+    assert_eq!((outcome.verdict, outcome.report.summary.failed), (Verdict::Fails, 100));
+    assert!(
+        outcome.report.failures.iter().all(|failure| failure.workgroup_size == 37 && failure.kind == FindingKind::Configuration)
+    );
+    let silent = conform(&plan(vec![xor(100)]), &How { change: |_, answer| answer.ran = None, ..How::default() }).unwrap();
+    assert_eq!((silent.verdict, silent.report.not_confirmed.len()), (Verdict::Holds, 2));
+}
+
+#[test]
+fn a_case_that_takes_its_dispatch_with_it_is_found_among_thousands() {
+    let crash = |case: &Case, answer: &mut Answer| {
+        let has = |n: u32| case.inputs[0].chunks_exact(4).any(|word| word == n.to_le_bytes());
+        if has(4321) || has(777) {
+            answer.outcome = Err(Failure::Crashed("signal 11".into()));
+        }
+    };
+    let outcome = conform(&plan(vec![xor(10_000)]), &How { change: crash, ..How::default() }).unwrap();
+    let summary = outcome.report.summary;
+    assert_eq!((summary.tested, summary.passed, summary.failed), (20_000, 19_996, 4));
+    let mut labels: Vec<&str> = outcome.report.failures.iter().map(|failure| failure.input_label.as_str()).collect();
+    labels.sort_unstable();
+    assert_eq!(labels, ["4321", "4321", "777", "777"]);
+    assert!(outcome.report.failures.iter().all(|failure| failure.message.contains("signal 11")));
+}
+
+#[test]
+fn a_run_that_was_stopped_goes_on_and_ends_with_the_same_root() {
+    static STOP: AtomicBool = AtomicBool::new(false);
+    static SEEN: AtomicUsize = AtomicUsize::new(0);
+    let plan = plan(vec![xor(1_000_000)]);
+    let whole = conform(&plan, &How::default()).unwrap();
+    let state = tempfile::tempdir().unwrap();
+    let stop = |_: &Case, _: &mut Answer| {
+        if SEEN.fetch_add(1, Ordering::Relaxed) == 9 {
+            STOP.store(true, Ordering::Relaxed);
+        }
+    };
+    let cut = conform(&plan, &How { change: stop, state: Some(state.path()), stop: &STOP, ..How::default() }).unwrap();
+    assert!(matches!(&cut.verdict, Verdict::None(said) if said.contains("goes on")), "{:?}", cut.verdict);
+    assert!(cut.report.units > 0 && cut.report.units < whole.report.units, "{}", cut.report.units);
+    // Another version of the backend is another run; what was done stays.
+    let other = conform(&plan, &How { state: Some(state.path()), version: Some("2"), ..How::default() });
+    let Err(RunError::Ledger(LedgerError::OtherRun { differences, .. })) = other else { panic!("it is another run") };
+    assert_eq!(differences, [("version of the backend".to_string(), "1".to_string(), "2".to_string())]);
+    let rest = conform(&plan, &How { state: Some(state.path()), ..How::default() }).unwrap();
+    assert_eq!((rest.verdict, rest.report.root, rest.report.summary), (Verdict::Holds, whole.report.root, whole.report.summary));
+    assert_eq!(rest.info.controls.commitment, cut.info.controls.commitment);
+    // A finished run says nothing about the next one.
+    let again = conform(&plan, &How { change: wrong, state: Some(state.path()), ..How::default() }).unwrap();
+    assert_eq!(again.verdict, Verdict::Fails);
+}
+
+#[test]
+fn what_failed_once_comes_first() {
+    let state = tempfile::tempdir().unwrap();
+    let plan = plan(vec![xor(80_000)]);
+    let first = conform(&plan, &How { change: wrong, state: Some(state.path()), ..How::default() }).unwrap();
+    assert_eq!((first.report.summary.failed, first.report.summary.regressions), (2, 0));
+    let second = conform(&plan, &How { change: wrong, state: Some(state.path()), ..How::default() }).unwrap();
+    assert_eq!((second.report.summary.failed, second.report.summary.regressions), (4, 2));
+    // Regressions are outside of the tree.
+    assert_eq!(first.report.root, second.report.root);
+    let mended = conform(&plan, &How { state: Some(state.path()), ..How::default() }).unwrap();
+    assert_eq!((mended.verdict, mended.report.summary.regressions, mended.report.summary.failed), (Verdict::Holds, 2, 0));
+}
+
+#[test]
+fn a_second_run_on_one_folder_is_refused_by_name() {
+    let state = tempfile::tempdir().unwrap();
+    let plan = plan(vec![xor(1000)]);
+    conform(&plan, &How { state: Some(state.path()), ..How::default() }).unwrap();
+    let held = Ledger::read(state.path()).unwrap();
+    let second = conform(&plan, &How { state: Some(state.path()), ..How::default() });
+    assert!(matches!(&second, Err(RunError::Ledger(LedgerError::Busy(folder))) if folder == state.path()));
+    drop(held);
+    assert!(conform(&plan, &How { state: Some(state.path()), ..How::default() }).is_ok());
+}
+
+#[test]
+fn a_damaged_ledger_is_told_and_not_believed() {
+    let state = tempfile::tempdir().unwrap();
+    let plan = plan(vec![xor(100_000)]);
+    conform(&plan, &How { state: Some(state.path()), ..How::default() }).unwrap();
+    let path = state.path().join("run.redb");
+    let whole = std::fs::read(&path).unwrap();
+    let (reference, ..) = Ledger::read(state.path()).unwrap();
+    let mut records = Vec::new();
+    reference.for_each_unit(|section, record| records.push((section.to_string(), record))).unwrap();
+    drop(reference);
+    let mut told = 0;
+    for at in (0..whole.len()).step_by(311) {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 0x55;
+        std::fs::write(&path, &damaged).unwrap();
+        // Whatever is read is what was written; bytes that nobody looks at may be anything.
+        let mut found = Vec::new();
+        let read = Ledger::read(state.path())
+            .and_then(|(ledger, ..)| ledger.for_each_unit(|section, record| found.push((section.to_string(), record))));
+        match read {
+            Err(_) => told += 1,
+            Ok(()) => assert_eq!(found, records, "byte {at}"),
+        }
+    }
+    assert!(told > 0);
+}
