@@ -77,7 +77,7 @@ pub fn subject(name: &str) -> Result<Box<dyn Subject>, UnknownSubject> {
 }
 
 /// Subjects that go wrong on purpose, for tests of what is built around subjects. They are the plain interpreter until a program has
-/// an `^` in it.
+/// an `^` in it; the last one until an input has a word that is 7 modulo 1,000, on which it crashes, or 13 modulo 10,000, on which it hangs.
 pub fn test_subject(name: &str) -> Option<Box<dyn Subject>> {
     let how = match name {
         "test:bytes" => Mischief::Bytes,
@@ -85,6 +85,7 @@ pub fn test_subject(name: &str) -> Option<Box<dyn Subject>> {
         "test:hang" => Mischief::Hang,
         "test:panic" => Mischief::Panic,
         "test:prints" => Mischief::Prints,
+        "test:rarely" => return Some(Box::new(Rarely)),
         _ => return None,
     };
     Some(Box::new(Mischievous { name: name.into(), how }))
@@ -362,6 +363,26 @@ impl Subject for Mischievous {
             }
         }
         outcome
+    }
+}
+
+/// Crashes and hangs on some inputs.
+struct Rarely;
+
+impl Subject for Rarely {
+    fn name(&self) -> &str {
+        "test:rarely"
+    }
+
+    fn run(&mut self, case: &Case) -> Result<Outputs, Failure> {
+        let words = || case.inputs.iter().flat_map(|input| input.as_chunks::<4>().0).map(|word| u32::from_le_bytes(*word));
+        if words().any(|word| word % 1_000 == 7) {
+            std::process::abort();
+        }
+        while words().any(|word| word % 10_000 == 13) {
+            std::thread::park();
+        }
+        expected(case)
     }
 }
 

@@ -14,7 +14,7 @@ use crate::ledger::{Controls, Identity, Ledger, Range, RunInfo};
 use crate::plan::Plan;
 use crate::regression::{self, Keeper};
 use crate::report::{RunReport, Summary};
-use crate::stream::GATHER;
+use crate::stream::gather;
 use control::{Control, Places};
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
@@ -22,6 +22,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant, SystemTime};
+pub(crate) use unit::examine as examine_unit;
 use unit::UnitDone;
 use vyre_worker::Subject;
 
@@ -378,7 +379,7 @@ impl Coordinator<'_> {
             if self.problem.is_some() {
                 return Ok(());
             }
-            if self.committed.elapsed() >= GATHER {
+            if self.committed.elapsed() >= gather(self.began.elapsed()) {
                 self.commit(tell)?;
             }
         }

@@ -13,7 +13,7 @@ use std::ops::Range;
 use vyre_foundation::case::Case;
 
 /// What came of a unit.
-pub(super) struct UnitDone {
+pub(crate) struct UnitDone {
     pub record: UnitRecord,
     /// The first of the failures.
     pub shown: Vec<Shown>,
@@ -25,7 +25,7 @@ pub(super) struct UnitDone {
 /// # Errors
 ///
 /// Why nothing was learned: no process could be started, or the spec cannot be run at all.
-pub(super) fn examine(
+pub(crate) fn examine(
     plan: &Plan,
     unit: Unit,
     examiner: &mut Examiner<'_>,

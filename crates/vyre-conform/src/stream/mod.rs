@@ -21,8 +21,11 @@ use vyre_driver::VyreBackend;
 /// Cases of a unit, the smallest thing that is committed and that has a hash of its own.
 pub const UNIT: u64 = 1 << 16;
 
-/// How long units are gathered before they are committed together.
-pub(crate) const GATHER: Duration = Duration::from_secs(2);
+/// How long units are gathered before they are committed together, in a run that began this long ago: two seconds, and less in the
+/// beginning, so that a short run tells how far it is.
+pub(crate) fn gather(elapsed: Duration) -> Duration {
+    (elapsed / 8).clamp(Duration::from_millis(100), Duration::from_secs(2))
+}
 
 /// Runs ops on a backend over cases of generators.
 ///

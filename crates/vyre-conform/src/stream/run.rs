@@ -1,7 +1,7 @@
 //! One run of the streaming runner.
 
 use super::generator::{Ended, generate};
-use super::{GATHER, InputGenerator, StreamingProgress, StreamingRunner, UNIT};
+use super::{InputGenerator, StreamingProgress, StreamingRunner, UNIT, gather};
 use crate::digest::Digest;
 use crate::error::RunError;
 use crate::examine::{Dispatch, Examiner, NotRun, Target};
@@ -333,7 +333,7 @@ impl Run<'_> {
         let record = unit.sum.record();
         self.told.push((section.target.spec.id.clone(), record.counts()));
         self.range.units.push((section.id.clone(), record));
-        if self.committed.elapsed() >= GATHER { self.commit() } else { Ok(()) }
+        if self.committed.elapsed() >= gather(self.began.elapsed()) { self.commit() } else { Ok(()) }
     }
 
     fn commit(&mut self) -> Result<(), RunError> {
