@@ -1,16 +1,21 @@
 //! Blind controls: units that must fail, hidden among the others.
 //!
-//! Among every fifty units of a shard there is one that is run once more with a single bit flipped in what the device gave. Where, and
-//! which bit, follows from a secret whose hash is written down before anything runs; the judge is not told. A control that is not found
-//! out means that the suite cannot see, and takes away the verdict.
+//! Among every fifty units of a shard there is one that is run once more: with a single bit flipped in what the device gave, or on a
+//! device with a planted fault that is known to show in these cases, because its bytes were compared with those of the same device
+//! without the fault. Where, and what, follows from a secret whose hash is written down before anything runs; the judge is not told. A
+//! control that is not found out means that the suite cannot see, and takes away the verdict.
 
 use super::number;
-use super::unit::UnitDone;
+use super::unit::{examine, first_cases};
 use crate::digest::Digest;
-use crate::examine::Flip;
+use crate::examine::{Examiner, Flip};
+use crate::mutants::{self, Mutant};
+use crate::plan::{Plan, Unit};
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::time::SystemTime;
+use vyre_smith::subjects::subject;
+use vyre_worker::caught;
 
 /// The kind of remark that says what came of a control.
 pub(super) const REMARK: &str = "control";
@@ -52,6 +57,7 @@ impl Places {
         let draw = |what: &str| number(&[&self.secret.0, what.as_bytes(), &block.to_le_bytes()]);
         (position % BLOCK == draw("place") % length).then(|| Control {
             flip: Flip { dispatch: draw("dispatch"), output: draw("output"), case: draw("case"), bit: draw("bit") },
+            mutant: (draw("kind") % 2 == 0).then(|| draw("mutant")),
         })
     }
 }
@@ -59,16 +65,60 @@ impl Places {
 /// One planted fault.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Control {
-    pub flip: Flip,
+    flip: Flip,
+    /// Where the search for a mutant begins, if it is to be one.
+    mutant: Option<u64>,
 }
 
+/// What came of a control.
+pub(super) struct Found {
+    /// What was planted.
+    planted: String,
+    /// Whether it was found out; `None` if the device cannot run the unit, so that nothing could be planted.
+    is_noticed: Option<bool>,
+}
+
+/// Mutants that are looked at before a bit is flipped instead.
+const MUTANTS: usize = 200;
+
 impl Control {
-    /// What came of it; `None` if the device could not run the unit, so that nothing could be planted.
-    pub fn remark(&self, unit: &UnitDone) -> Option<String> {
-        if unit.skipped.is_some() {
-            return None;
-        }
-        let planted = format!("bit {} of case {} flipped in the device's output", self.flip.bit, self.flip.case);
-        Some(if unit.record.failed == 0 { format!("{SURVIVED}{planted}") } else { format!("noticed: {planted}") })
+    /// Runs a unit with the fault.
+    pub fn run(self, plan: &Plan, unit: Unit, examiner: &mut Examiner<'_>, seed: u64, most_groups: u64) -> Result<Found, String> {
+        let mutant = self.mutant.and_then(|from| showing(plan, unit, from, seed, most_groups));
+        let (planted, done) = match mutant {
+            Some(mutant) => {
+                let mut examiner = Examiner::new(vec![mutant.subject()]);
+                (mutant.name.clone(), examine(plan, unit, &mut examiner, seed, most_groups, None)?)
+            }
+            None => {
+                let planted = format!("bit {} of case {} flipped in the device's output", self.flip.bit, self.flip.case);
+                (planted, examine(plan, unit, examiner, seed, most_groups, Some(self.flip))?)
+            }
+        };
+        Ok(Found { planted, is_noticed: done.skipped.is_none().then_some(done.record.failed > 0) })
+    }
+}
+
+/// A mutant whose bytes for the first cases of a unit are not those of the device that it was made from.
+fn showing(plan: &Plan, unit: Unit, from: u64, seed: u64, most_groups: u64) -> Option<&'static Mutant> {
+    let cases = first_cases(plan, unit, seed, most_groups);
+    let program = &cases.first()?.program;
+    let mut right = subject("bulk").ok()?;
+    let expected: Vec<_> = right.run_batch(&cases).into_iter().map(|answer| answer.outcome).collect();
+    let all = mutants::all();
+    let shows = |mutant: &&Mutant| {
+        let mut subject = mutant.subject();
+        let found = caught(|| subject.run_batch(&cases));
+        found.is_ok_and(|answers| answers.iter().zip(&expected).any(|(answer, expected)| answer.outcome != *expected))
+    };
+    let turned = (0..all.len()).map(|n| &all[(from as usize).wrapping_add(n) % all.len()]);
+    turned.filter(|mutant| mutant.applies(program)).take(MUTANTS).find(shows)
+}
+
+impl Found {
+    /// What is remarked about it.
+    pub fn remark(&self) -> Option<String> {
+        let noticed = self.is_noticed?;
+        Some(if noticed { format!("noticed: {}", self.planted) } else { format!("{SURVIVED}{}", self.planted) })
     }
 }

@@ -15,7 +15,7 @@ use crate::plan::Plan;
 use crate::regression::{self, Keeper};
 use crate::report::{RunReport, Summary};
 use crate::stream::gather;
-use control::{Control, Places};
+use control::{Control, Found, Places};
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -105,8 +105,12 @@ pub struct Conformed {
 /// What a thread found out about a unit.
 struct Done {
     number: u64,
-    control: Option<Control>,
-    outcome: Result<UnitDone, String>,
+    outcome: Result<Outcome, String>,
+}
+
+enum Outcome {
+    Unit(UnitDone),
+    Control(Found),
 }
 
 /// Runs a plan on a device.
@@ -333,7 +337,7 @@ fn work(plan: &Plan, tested: &Tested<'_>, options: &Options<'_>, jobs: &Mutex<Jo
         Ok(subjects) => Examiner::new(subjects),
         Err(why) => {
             // Nobody listens if another thread has had the same problem.
-            let _ = sender.send(Done { number: 0, control: None, outcome: Err(why) });
+            let _ = sender.send(Done { number: 0, outcome: Err(why) });
             return;
         }
     };
@@ -343,9 +347,13 @@ fn work(plan: &Plan, tested: &Tested<'_>, options: &Options<'_>, jobs: &Mutex<Jo
         }
         let job = jobs.lock().map(|mut jobs| jobs.next()).unwrap_or_default();
         let Some((number, control)) = job else { return };
-        let outcome = unit::examine(plan, plan.unit(number), &mut examiner, options.seed, tested.most_groups, control.as_ref());
+        let (unit, seed, groups) = (plan.unit(number), options.seed, tested.most_groups);
+        let outcome = match control {
+            None => examine_unit(plan, unit, &mut examiner, seed, groups, None).map(Outcome::Unit),
+            Some(control) => control.run(plan, unit, &mut examiner, seed, groups).map(Outcome::Control),
+        };
         let is_over = outcome.is_err();
-        if sender.send(Done { number, control, outcome }).is_err() || is_over {
+        if sender.send(Done { number, outcome }).is_err() || is_over {
             return;
         }
     }
@@ -386,19 +394,20 @@ impl Coordinator<'_> {
     }
 
     fn take(&mut self, done: Done) -> Result<(), RunError> {
+        let at = self.plan.unit(done.number);
+        let section = &self.plan.sections()[at.section].info.id;
         let unit = match done.outcome {
-            Ok(unit) => unit,
+            Ok(Outcome::Unit(unit)) => unit,
+            Ok(Outcome::Control(found)) => {
+                let place = format!("{section}:{}", at.first);
+                self.range.remarks.extend(found.remark().map(|what| (place, control::REMARK, what)));
+                return Ok(());
+            }
             Err(why) => {
                 self.problem = Some(why);
                 return Ok(());
             }
         };
-        let section = &self.plan.sections()[self.plan.unit(done.number).section].info.id;
-        if let Some(control) = done.control {
-            let place = format!("{section}:{}", unit.record.first);
-            self.range.remarks.extend(control.remark(&unit).map(|what| (place, control::REMARK, what)));
-            return Ok(());
-        }
         for shown in unit.shown {
             self.keeper.keep(shown, &mut self.range)?;
         }

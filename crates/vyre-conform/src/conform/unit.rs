@@ -1,16 +1,17 @@
 //! One unit on one device.
 
-use super::control::Control;
 use super::number;
 use crate::cases::Cases;
-use crate::examine::{Dispatch, Examiner, NotRun, Target};
+use crate::examine::{Dispatch, Examiner, Flip, NotRun, Target};
 use crate::ledger::{SectionInfo, UnitRecord};
 use crate::plan::{Plan, Unit, What};
 use crate::regression::{KEPT, Place, Shown};
-use crate::space::Draw;
+use crate::space::{Draw, Space};
+use crate::spec::OpSpec;
 use crate::unit::UnitSum;
 use std::ops::Range;
 use vyre_foundation::case::Case;
+use vyre_foundation::ir::Program;
 
 /// What came of a unit.
 pub(crate) struct UnitDone {
@@ -31,49 +32,31 @@ pub(crate) fn examine(
     examiner: &mut Examiner<'_>,
     seed: u64,
     most_groups: u64,
-    control: Option<&Control>,
+    flip: Option<Flip>,
 ) -> Result<UnitDone, String> {
     let section = &plan.sections()[unit.section];
     let info = &section.info;
     let salt = number(&[info.id.as_bytes(), &seed.to_le_bytes(), &unit.first.to_le_bytes()]);
-    let (spec, program, space) = match &section.what {
-        What::Op { spec, program, space } => (plan.spec(*spec), program, space),
-        What::Whole(cases) => {
-            examiner.flip = control.map(|control| control.flip);
-            return examine_whole(info, &**cases, unit, examiner, seed, salt);
-        }
-    };
-    let target = Target::new(spec, program, info.workgroup).map_err(|error| error.to_string())?;
-    let draw = Draw { seed, workgroup: info.workgroup };
-    let dispatch = |cases: Range<u64>| {
-        let mut columns = vec![Vec::new(); spec.signature.inputs.len()];
-        let count = (cases.end - cases.start) as usize;
-        space.fill(draw, cases, &mut columns);
-        Dispatch { cases: count, columns }
+    examiner.flip = flip;
+    let cases = match &section.what {
+        What::Op { spec, program, space } => OpCases::new(plan.spec(*spec), program, &**space, info, seed)?,
+        What::Whole(cases) => return examine_whole(info, &**cases, unit, examiner, seed, salt),
     };
     let mut sum = UnitSum::new(unit.first);
     sum.cases(unit.cases);
     let (mut shown, mut skipped) = (Vec::new(), None);
-    // Cases that are dispatches of their own go together; others are one dispatch, as far as the device takes so many.
-    let step = match target.layout.inputs {
-        Some(_) => (target.layout.most_cases(most_groups) as u64).min(unit.cases).max(1),
-        None => unit.cases,
-    };
+    let step = cases.step(unit, most_groups);
     let mut from = unit.first;
     let end = unit.first + unit.cases;
     while from < end && skipped.is_none() {
         let to = end.min(from + step);
-        let dispatches: Vec<Dispatch> = match target.layout.inputs {
-            Some(_) => vec![dispatch(from..to)],
-            None => (from..to).map(|case| dispatch(case..case + 1)).collect(),
-        };
-        examiner.flip = control.filter(|_| from == unit.first).map(|control| control.flip);
-        let mut examined = examiner.examine(&target, dispatches.clone(), salt).map_err(|NotRun(why)| why)?;
+        let dispatches = cases.dispatches(from..to);
+        let mut examined = examiner.examine(&cases.target, dispatches.clone(), salt).map_err(|NotRun(why)| why)?;
         sum.take(&examined, to - from);
         for finding in examined.findings.drain(..).take(KEPT - shown.len().min(KEPT)) {
             let label = (from + finding.case as u64).to_string();
             let place = Place { section: &info.id, alternative: info.alternative.as_deref(), source: &info.space, label };
-            shown.push(Shown::new(&target, place, finding, &dispatches));
+            shown.push(Shown::new(&cases.target, place, finding, &dispatches));
         }
         skipped = examined.skipped;
         from = to;
@@ -83,6 +66,50 @@ pub(crate) fn examine(
         sum.skip(end - from);
     }
     Ok(UnitDone { record: sum.record(), shown, skipped })
+}
+
+/// The first dispatches of a unit as cases, to see what a device makes of them; none if the unit has programs of its own.
+pub(super) fn first_cases(plan: &Plan, unit: Unit, seed: u64, most_groups: u64) -> Vec<Case> {
+    let section = &plan.sections()[unit.section];
+    let What::Op { spec, program, space } = &section.what else { return Vec::new() };
+    let Ok(cases) = OpCases::new(plan.spec(*spec), program, &**space, &section.info, seed) else { return Vec::new() };
+    let end = unit.first + cases.step(unit, most_groups).min(unit.cases);
+    cases.dispatches(unit.first..end).iter().filter_map(|dispatch| cases.target.case(dispatch).ok()).collect()
+}
+
+/// Cases of an op, ready to be dispatched.
+struct OpCases<'a> {
+    target: Target<'a>,
+    space: &'a dyn Space,
+    draw: Draw,
+}
+
+impl<'a> OpCases<'a> {
+    fn new(spec: &'a OpSpec, program: &'a Program, space: &'a dyn Space, info: &SectionInfo, seed: u64) -> Result<Self, String> {
+        let target = Target::new(spec, program, info.workgroup).map_err(|error| error.to_string())?;
+        Ok(OpCases { target, space, draw: Draw { seed, workgroup: info.workgroup } })
+    }
+
+    /// Cases that go together: those that are dispatches of their own all of them, others as many as a dispatch can have.
+    fn step(&self, unit: Unit, most_groups: u64) -> u64 {
+        match self.target.layout.inputs {
+            Some(_) => (self.target.layout.most_cases(most_groups) as u64).min(unit.cases).max(1),
+            None => unit.cases,
+        }
+    }
+
+    fn dispatches(&self, cases: Range<u64>) -> Vec<Dispatch> {
+        let dispatch = |cases: Range<u64>| {
+            let mut columns = vec![Vec::new(); self.target.spec.signature.inputs.len()];
+            let count = (cases.end - cases.start) as usize;
+            self.space.fill(self.draw, cases, &mut columns);
+            Dispatch { cases: count, columns }
+        };
+        match self.target.layout.inputs {
+            Some(_) => vec![dispatch(cases)],
+            None => cases.map(|case| dispatch(case..case + 1)).collect(),
+        }
+    }
 }
 
 /// Runs and judges dispatches with programs of their own.
