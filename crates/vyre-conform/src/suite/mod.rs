@@ -1,9 +1,8 @@
-//! The ops of the suite.
+//! The specs of the language: every op on every type, and what invocations do together.
 
-use crate::spec::OpSpec;
+pub mod elementwise;
+mod shared;
+mod thresholds;
 
-/// All of them.
-#[must_use]
-pub fn all() -> Vec<OpSpec> {
-    Vec::new()
-}
+pub use elementwise::elementwise;
+pub use shared::shared;
