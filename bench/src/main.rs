@@ -7,6 +7,7 @@ mod driver;
 mod fuzz;
 mod kernels;
 mod middle;
+mod mutants;
 
 use kernels::{Workload, workloads};
 use std::hint::black_box;
@@ -55,7 +56,7 @@ fn main() {
         return fuzz::worker();
     }
     // `vyre-bench NAME …` measures these alone.
-    let parts: [(&str, fn()); 8] = [
+    let parts: [(&str, fn()); 9] = [
         ("bulk", evaluators),
         ("checked", checked_against_plain),
         ("xor", xor_against_native),
@@ -64,6 +65,7 @@ fn main() {
         ("driver", driver::figures),
         ("fuzz", fuzz::figures),
         ("isolation", fuzz::isolation),
+        ("mutants", mutants::figures),
     ];
     for (name, part) in parts {
         if args.is_empty() || args.iter().any(|arg| arg == name) {

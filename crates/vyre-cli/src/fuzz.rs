@@ -23,7 +23,8 @@ use vyre_worker::{Bundle, Case, Contained, Outputs, Pool, Settings, Subject, Ver
 #[command(after_help = "\
 Subjects: bulk (the bulk evaluator), passes (every pass, and all of them), pass:NAME (one pass), plain (the reference itself, with
 which nothing must be found), fault:NAME and bulk-fault:NAME (the reference or the bulk evaluator with a fault, which must be found:
-shift-mask, nan-compare, lost-atomic, …),
+shift-mask, nan-compare, lost-atomic, …), mutant:CLASS/NAME (the bulk evaluator as a device with a fault, to see what a suite notices:
+operator/add.i32-is-sub, barrier/all-forward, …),
 backend:NAME (one of `vyre devices`; --backend NAME is the same; backend:NAME/FORM in one form: dispatch, into, timed, async,
 pipeline, batch, resident, sequence, split). exec:'COMMAND' (a worker of your own, in any language:
 docs/workers.md). metamorphic:SUBJECT runs every program twice, the second time written
@@ -189,6 +190,9 @@ pub fn known_subject(name: &str, test_subjects: bool, deadline: Duration) -> Res
     }
     if let Some(command) = name.strip_prefix(EXEC) {
         return foreign(name, command, deadline).map(|pool| Box::new(pool) as Box<dyn Subject>).map_err(Failure::Usage);
+    }
+    if let Some(mutant) = vyre_conform::mutants::subject(name) {
+        return mutant.map_err(Failure::Usage);
     }
     if let Some(backend) = BackendSubject::named(name) {
         return backend.map(|subject| Box::new(subject) as Box<dyn Subject>).map_err(Failure::Usage);

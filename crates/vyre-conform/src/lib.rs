@@ -6,11 +6,13 @@
 
 pub mod cases;
 pub mod conform;
+pub mod cpu;
 mod digest;
 mod error;
 mod examine;
 mod in_process;
 pub mod ledger;
+pub mod mutants;
 mod plan;
 mod query;
 mod regression;
@@ -19,6 +21,7 @@ pub mod space;
 pub mod spec;
 mod stream;
 pub mod suite;
+pub mod teeth;
 mod unit;
 
 pub use cases::{Cases, KernelCases, ProgramCases};

@@ -14,12 +14,14 @@ pub use layout::{Kind, Layout, Unit};
 pub use strata::Sampled;
 
 use crate::spec::OpSpec;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
 /// What it says about an op that all cases of a space pass.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Evidence {
     /// Every value that the operands can have is among them.
     Exhaustive,
