@@ -20,7 +20,10 @@ const NAMES: [&str; 6] = [
 
 /// Dispatches in the caller's memory, each candidate in turn.
 pub fn figures() {
-    println!("{:<44} {:>12} {:>12} {:>8}   goal: <= 1.10 where the program is as long", "us per dispatch of 65,536", "bulk", "mutant", "x");
+    println!(
+        "{:<44} {:>12} {:>12} {:>8}   goal: <= 1.10 where the program is as long",
+        "us per dispatch of 65,536", "bulk", "mutant", "x"
+    );
     for Workload { name, program, inputs, config, .. } in workloads(ELEMENTS) {
         let mut case = Case::new(program, inputs);
         case.config.grid_override = config.grid;

@@ -7,8 +7,8 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use vyre_driver::backend::registry::BackendRegistration;
 use vyre_driver::device::{
-    Bytes, Capabilities, CodeOptions, Device, DeviceError, DeviceInfo, Execution, Generation, HostCode, HostDevice, HostKernels, Limits,
-    backend,
+    Bytes, Capabilities, CodeOptions, Device, DeviceError, DeviceInfo, Execution, Generation, HostCode, HostDevice, HostKernels,
+    Limits, backend,
 };
 use vyre_foundation::interface::Interface;
 use vyre_foundation::ir::OpId;

@@ -15,6 +15,7 @@ use crate::plan::Plan;
 use crate::regression::{self, Keeper};
 use crate::report::{RunReport, Summary};
 use crate::stream::gather;
+pub(crate) use control::LIMIT;
 use control::{Control, Found, Places};
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
@@ -22,8 +23,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant, SystemTime};
-pub(crate) use unit::examine as examine_unit;
 use unit::UnitDone;
+pub(crate) use unit::examine as examine_unit;
 use vyre_worker::Subject;
 
 /// The device under test.

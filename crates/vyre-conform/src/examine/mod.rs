@@ -17,6 +17,7 @@ pub(crate) use whole::Both;
 
 use crate::spec::Comparator;
 use expected::Expected;
+use std::time::Duration;
 use vyre_driver::device::Ran;
 use vyre_foundation::case::Case;
 use vyre_worker::{Answer, Failure, Outputs, Subject};
@@ -103,6 +104,8 @@ pub(crate) struct Examiner<'s> {
     pub max_output_bytes: usize,
     /// A bit to flip in what the device gives for the next dispatches: a control, which the judge must find out by itself.
     pub flip: Option<Flip>,
+    /// How long a dispatch may take, where nobody else looks at the clock.
+    pub timeout: Option<Duration>,
 }
 
 /// Which bit is flipped; each number is taken modulo what there is.
@@ -140,7 +143,7 @@ impl<'s> Examiner<'s> {
     /// Over these subjects, which are one device in different forms; there is at least one.
     pub fn new(subjects: Vec<Box<dyn Subject + 's>>) -> Self {
         assert!(!subjects.is_empty(), "there is a device to examine");
-        Examiner { subjects, max_output_bytes: usize::MAX, flip: None }
+        Examiner { subjects, max_output_bytes: usize::MAX, flip: None, timeout: None }
     }
 
     /// Judges dispatches of one target. `salt` decides what is changed for the second run and which cases the reference sees.
@@ -174,7 +177,8 @@ impl<'s> Examiner<'s> {
         for dispatch in dispatches {
             // By at least one case and never by all, unless there is only one.
             let rotated = if dispatch.cases < 2 { 0 } else { 1 + (salt % (dispatch.cases as u64 - 1)) as usize };
-            planned.push(target.case(dispatch).map(|case| {
+            planned.push(target.case(dispatch).map(|mut case| {
+                case.config.timeout = self.timeout;
                 seconds.push(target.layout.rotated(&case, dispatch.cases, rotated));
                 firsts.push(case);
                 rotated

@@ -16,8 +16,10 @@ impl Examiner<'_> {
     pub fn examine_whole(&mut self, cases: &[Case], salt: u64) -> Result<(Examined, Vec<Both>), NotRun> {
         let count = self.subjects.len();
         let (one, other) = (salt as usize % count, (salt as usize + 1) % count);
-        let first = self.subjects[one].run_batch(cases);
-        let second = self.subjects[other].run_batch(cases);
+        let limited: Option<Vec<Case>> = self.timeout.map(|_| cases.iter().map(|case| self.limited(case)).collect());
+        let asked = limited.as_deref().unwrap_or(cases);
+        let first = self.subjects[one].run_batch(asked);
+        let second = self.subjects[other].run_batch(asked);
         let mut pairs: Vec<(Answer, Answer)> = first.into_iter().zip(second).collect();
         if pairs.len() != cases.len() {
             return Err(NotRun("the subject gave fewer answers than there were cases".into()));
@@ -91,6 +93,13 @@ impl Examiner<'_> {
             sum.skipped = None;
         }
         Ok((sum, both))
+    }
+
+    /// The same under the time limit.
+    fn limited(&self, case: &Case) -> Case {
+        let mut case = case.clone();
+        case.config.timeout = self.timeout;
+        case
     }
 }
 

@@ -112,10 +112,7 @@ fn torn(site: &mut super::rewrite::Site<'_>, atomic: &Atomic) -> Option<Vec<Node
     let index = site.bind(atomic.index.clone());
     let was = atomic.result.as_ref().map_or_else(|| site.fresh(), |name| name.as_str().to_string());
     let new = left(atomic.op, Expr::var(&was[..]), &atomic.operands)?;
-    Some(vec![
-        Node::let_bind(&was[..], Expr::load(&atomic.buffer, index.clone())),
-        Node::store(&atomic.buffer, index, new),
-    ])
+    Some(vec![Node::let_bind(&was[..], Expr::load(&atomic.buffer, index.clone())), Node::store(&atomic.buffer, index, new)])
 }
 
 fn add_none(list: &mut List, op: AtomicOp, ty: Scalar) {
@@ -172,13 +169,9 @@ fn crowd(op: AtomicOp, ty: Scalar, shared: bool) -> Witness {
         AtomicOp::Exchange => "9".to_string(),
         AtomicOp::CompareExchange => "0, 9".to_string(),
         AtomicOp::Load | AtomicOp::Store => String::new(),
-        AtomicOp::Add
-        | AtomicOp::Sub
-        | AtomicOp::Min
-        | AtomicOp::Max
-        | AtomicOp::And
-        | AtomicOp::Or
-        | AtomicOp::Xor => format!("{ty}(x[gid.x])"),
+        AtomicOp::Add | AtomicOp::Sub | AtomicOp::Min | AtomicOp::Max | AtomicOp::And | AtomicOp::Or | AtomicOp::Xor => {
+            format!("{ty}(x[gid.x])")
+        }
     };
     let start = match op {
         AtomicOp::Min | AtomicOp::And => 1_000_000u32,

@@ -220,12 +220,16 @@ fn add_branches(list: &mut List) {
         ("always", |_, _, _| true, |_, then, _| vec![Node::block(then)]),
         ("never", |_, then, _| !then.is_empty(), |_, _, otherwise| vec![Node::block(otherwise)]),
         ("no-else", |_, _, otherwise| !otherwise.is_empty(), |cond, then, _| vec![Node::if_then(cond, then)]),
-        ("else-always", |_, _, otherwise| !otherwise.is_empty(), |cond, then, otherwise| {
-            vec![Node::if_then(cond, then), Node::block(otherwise)]
-        }),
-        ("empty-condition", |_, _, otherwise| !otherwise.is_empty(), |cond, then, otherwise| {
-            vec![Node::if_then_else(Expr::and(cond.clone(), Expr::not(cond)), then, otherwise)]
-        }),
+        (
+            "else-always",
+            |_, _, otherwise| !otherwise.is_empty(),
+            |cond, then, otherwise| vec![Node::if_then(cond, then), Node::block(otherwise)],
+        ),
+        (
+            "empty-condition",
+            |_, _, otherwise| !otherwise.is_empty(),
+            |cond, then, otherwise| vec![Node::if_then_else(Expr::and(cond.clone(), Expr::not(cond)), then, otherwise)],
+        ),
     ];
     for (name, wanted, branch) in kinds {
         let change = on_node(move |site, node| {
@@ -241,9 +245,7 @@ fn add_branches(list: &mut List) {
     list.add(Class::Branch, "return-ignored", Fault::Code(gone), branches);
     let breaks = on_node(|site, node| (matches!(node, Node::Return) && site.loops > 0).then(|| vec![Node::Break]));
     list.add(Class::Branch, "return-breaks", Fault::Code(breaks), branches);
-    let early = on_node(|site, node| {
-        (matches!(node, Node::Break) && site.loops > 0).then(|| vec![Node::Return])
-    });
+    let early = on_node(|site, node| (matches!(node, Node::Break) && site.loops > 0).then(|| vec![Node::Return]));
     list.add(Class::Branch, "break-returns", Fault::Code(early), branches);
     for fault in [
         BulkFault::ElseMask,
@@ -338,9 +340,7 @@ fn add_barriers(list: &mut List) {
             let fault = Fault::Ordered(change, schedule.clone());
             list.add(Class::Barrier, format!("{name}-{order}"), fault, exchange);
         }
-        let grid = on_node(|_, node| {
-            matches!(node, Node::Barrier { ordering: MemoryOrdering::GridSync }).then(Vec::new)
-        });
+        let grid = on_node(|_, node| matches!(node, Node::Barrier { ordering: MemoryOrdering::GridSync }).then(Vec::new));
         list.add(Class::Barrier, format!("grid-{order}"), Fault::Ordered(grid, schedule.clone()), across);
         let weak = on_node(|_, node| {
             matches!(node, Node::Barrier { ordering: MemoryOrdering::GridSync }).then(|| vec![Node::barrier()])

@@ -16,7 +16,8 @@ pub(super) fn add(list: &mut List) {
         for to in Scalar::ALL {
             for (name, wrong) in casts(from, to) {
                 let change = on_cast(from, to, move |site, x| wrong(site, from, to, x));
-                let witness = move || of_expr(&[from], to, |row| row.into_iter().next().map_or(lit(to, 0), |x| Expr::cast(to, x)));
+                let witness =
+                    move || of_expr(&[from], to, |row| row.into_iter().next().map_or(lit(to, 0), |x| Expr::cast(to, x)));
                 list.add(Class::Conversion, format!("{from}-to-{to}-{name}"), Fault::Code(change), witness);
             }
         }

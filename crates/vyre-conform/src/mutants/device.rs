@@ -96,7 +96,8 @@ fn zeros(to: Span) -> Step {
 impl MutantDevice {
     /// What is done instead of these steps.
     fn changed(&self, mut steps: Vec<Step>) -> Result<Vec<Step>, DeviceError> {
-        let nth_write = |steps: &[Step], n: usize| steps.iter().enumerate().filter(|(_, step)| is_write(step)).nth(n).map(|(at, _)| at);
+        let nth_write =
+            |steps: &[Step], n: usize| steps.iter().enumerate().filter(|(_, step)| is_write(step)).nth(n).map(|(at, _)| at);
         match self.fault {
             DeviceFault::LostUpload(n) => {
                 if let Some(at) = nth_write(&steps, n) {

@@ -102,11 +102,7 @@ fn add_nan(list: &mut List) {
     }
 }
 
-fn on_bitcast(
-    from: Scalar,
-    to: Scalar,
-    change: impl Fn(&mut Site<'_>, Expr) -> Expr + Send + Sync + 'static,
-) -> Change {
+fn on_bitcast(from: Scalar, to: Scalar, change: impl Fn(&mut Site<'_>, Expr) -> Expr + Send + Sync + 'static) -> Change {
     on_expr(move |site, expr| {
         let ExprKind::Bitcast { from: of, to: into, .. } = site.typed()?.kind else { return None };
         let Expr::Bitcast { value, .. } = expr else { return None };
@@ -165,16 +161,18 @@ fn add_flush(list: &mut List) {
         });
         list.add(Class::Flush, format!("store.{ty}"), Fault::Code(store), copied);
         // Half of it: what `floats canonical` demands is forgotten, and what `floats ieee` forbids is done.
-        for (name, from, to) in [
-            ("ignored", FloatMode::Canonical, FloatMode::Ieee),
-            ("everywhere", FloatMode::Ieee, FloatMode::Canonical),
-        ] {
+        for (name, from, to) in
+            [("ignored", FloatMode::Canonical, FloatMode::Ieee), ("everywhere", FloatMode::Ieee, FloatMode::Canonical)]
+        {
             if ty == Scalar::F64 {
                 continue;
             }
             let change = on_parts(move |parts, kernel| {
                 let is_float = |ty: vyre_spec::ValueType| {
-                    matches!(ty, vyre_spec::ValueType::Scalar(Scalar::F32 | Scalar::F64) | vyre_spec::ValueType::Vector(Scalar::F32, _))
+                    matches!(
+                        ty,
+                        vyre_spec::ValueType::Scalar(Scalar::F32 | Scalar::F64) | vyre_spec::ValueType::Vector(Scalar::F32, _)
+                    )
                 };
                 let uses = parts.floats == from && kernel.exprs.iter().any(|expr| is_float(expr.ty));
                 if uses {

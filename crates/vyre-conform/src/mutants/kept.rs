@@ -45,7 +45,8 @@ fn add_stale(list: &mut List) {
         }
     }
     let shared: fn(&Kernel) -> bool = |kernel| kernel.buffers.iter().any(|buffer| buffer.binding.is_none());
-    let grid: fn(&Kernel) -> bool = |kernel| kernel.uses.grid_sync && kernel.buffers.iter().any(|buffer| buffer.binding.is_none());
+    let grid: fn(&Kernel) -> bool =
+        |kernel| kernel.uses.grid_sync && kernel.buffers.iter().any(|buffer| buffer.binding.is_none());
     list.add(Class::Stale, "workgroup-memory-of-first", Fault::Evaluator(BulkFault::GroupMemory, shared), counted);
     list.add(Class::Stale, "workgroup-memory-after-grid-barrier", Fault::Evaluator(BulkFault::GridMemory, grid), across_grid);
 }

@@ -7,9 +7,7 @@ use super::ops::pure_ops;
 use super::rewrite::{Change, Site, on_expr, on_node, on_parts};
 use super::witness::{apply, case, mix, words};
 use super::{Class, List, Witness, witness};
-use vyre_foundation::ir::{
-    Access, Axis, BinaryOp, Body, BufferDecl, Builtin, DataType, Expr, Name, Node, OpId, Program, Scalar,
-};
+use vyre_foundation::ir::{Access, Axis, BinaryOp, Body, BufferDecl, Builtin, DataType, Expr, Name, Node, OpId, Program, Scalar};
 use vyre_reference::faults::BulkFault;
 use vyre_spec::Storage;
 use vyre_worker::Case;
@@ -114,7 +112,8 @@ fn add_index(list: &mut List) {
 
 /// Indices in range, and such that are not.
 fn indices(count: u32) -> Vec<u8> {
-    let hostile = [0, count, count + 1, count + 2, 1 << 16, (1 << 16) + 5, 1 << 30, (1 << 30) + 3, 1 << 31, (1 << 31) + 7, 256 + 9];
+    let hostile =
+        [0, count, count + 1, count + 2, 1 << 16, (1 << 16) + 5, 1 << 30, (1 << 30) + 3, 1 << 31, (1 << 31) + 7, 256 + 9];
     let more = [u32::MAX, u32::MAX - 1, 0xC000_0004, 0x8000_0000 + count];
     let inside = (0..count).map(|n| (mix(n.into()) % u64::from(count)) as u32);
     hostile.into_iter().chain(more).chain(inside).flat_map(u32::to_le_bytes).collect()
@@ -298,10 +297,8 @@ fn vectors() -> Witness {
     let v = || Expr::load("v", Expr::gid_x());
     let part = |n| Expr::extract(v(), n);
     let sum = Expr::add(Expr::mul(part(0), Expr::u32(3)), Expr::add(Expr::mul(part(3), Expr::u32(5)), part(2)));
-    let buffers = vec![
-        BufferDecl::read("v", 0, DataType::Vec4U32),
-        BufferDecl::output("out", 1, DataType::Vec4U32).with_count(64),
-    ];
+    let buffers =
+        vec![BufferDecl::read("v", 0, DataType::Vec4U32), BufferDecl::output("out", 1, DataType::Vec4U32).with_count(64)];
     let whole = Expr::vector([sum, part(1), part(2), part(3)]);
     let program = Program::wrapped(buffers, [64, 1, 1], vec![Node::store("out", Expr::gid_x(), whole)]);
     Witness::Cases(vec![Case::new(program, vec![words(256, 1000)])])
@@ -444,11 +441,7 @@ fn in_tail(buffer: &Name, index: Expr, width: u32) -> Expr {
 }
 
 /// A change of stores to the last elements.
-fn tail_stores(
-    wanted: impl Fn(&DataType) -> bool + Send + Sync + 'static,
-    width: u32,
-    dropped: bool,
-) -> Change {
+fn tail_stores(wanted: impl Fn(&DataType) -> bool + Send + Sync + 'static, width: u32, dropped: bool) -> Change {
     on_node(move |site, node| {
         let Node::Store(store) = node else { return None };
         let buffer = site.buffer(&store.buffer).filter(|buffer| wanted(&buffer.element))?;
@@ -484,12 +477,15 @@ fn add_tail(list: &mut List) {
             Some(Expr::select(in_tail(buffer, index.clone(), width), zero, Expr::load(buffer, index)))
         });
         list.add(Class::Tail, format!("load-zero-beyond-{width}"), Fault::Code(loads), || pairs_of_61(&DataType::U32));
-        let first = on_loads(|_| true, match width {
-            4 => |buffer, site, index| repeated(buffer, site, index, 4),
-            8 => |buffer, site, index| repeated(buffer, site, index, 8),
-            16 => |buffer, site, index| repeated(buffer, site, index, 16),
-            _ => |buffer, site, index| repeated(buffer, site, index, 32),
-        });
+        let first = on_loads(
+            |_| true,
+            match width {
+                4 => |buffer, site, index| repeated(buffer, site, index, 4),
+                8 => |buffer, site, index| repeated(buffer, site, index, 8),
+                16 => |buffer, site, index| repeated(buffer, site, index, 16),
+                _ => |buffer, site, index| repeated(buffer, site, index, 32),
+            },
+        );
         list.add(Class::Tail, format!("load-repeats-beyond-{width}"), Fault::Code(first), || pairs_of_61(&DataType::U32));
     }
     // The invocations of a workgroup that do not fill a vector compute something else.
@@ -535,8 +531,7 @@ pub(super) fn resized(mut case: Case, size: u32) -> Case {
 
 /// 61 elements copied.
 fn pairs_of_61(element: &DataType) -> Witness {
-    let buffers =
-        vec![BufferDecl::read("a", 0, element.clone()), BufferDecl::output("b", 1, element.clone()).with_count(61)];
+    let buffers = vec![BufferDecl::read("a", 0, element.clone()), BufferDecl::output("b", 1, element.clone()).with_count(61)];
     let body = vec![Node::store("b", Expr::gid_x(), Expr::load("a", Expr::gid_x()))];
     let bytes = 61 * element.bits().unwrap_or(32) as usize / 8;
     let cells = (0..bytes).map(|n| (mix(n as u64) >> 9) as u8 & 0x77 | 1).collect();

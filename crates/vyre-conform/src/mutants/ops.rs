@@ -223,8 +223,7 @@ pub(super) fn lanes(op: SubgroupOp, ty: Scalar) -> Witness {
     let values: Vec<u64> = (0..256).map(|n| witness::noise(ty, n + 3)).collect();
     let by: Vec<u64> = (0..256).map(|n| witness::mix(n) % 9).collect();
     let named = if op == SubgroupOp::Broadcast { Expr::u32(3) } else { Expr::load("by", Expr::gid_x()) };
-    let operands: Vec<Expr> =
-        [Expr::load("x", Expr::gid_x()), named].into_iter().take(op.info().operands.len()).collect();
+    let operands: Vec<Expr> = [Expr::load("x", Expr::gid_x()), named].into_iter().take(op.info().operands.len()).collect();
     let buffers = vec![
         BufferDecl::read("x", 0, witness::element(ty)),
         BufferDecl::read("by", 1, witness::element(Scalar::U32)),

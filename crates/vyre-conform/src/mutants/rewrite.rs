@@ -196,11 +196,7 @@ pub(super) fn on_parts(change: impl Fn(&mut Parts, &Kernel) -> bool + Send + Syn
 }
 
 /// A change of one op on one type, from its operand.
-pub(super) fn on_unary(
-    op: UnaryOp,
-    ty: Scalar,
-    change: impl Fn(&mut Site<'_>, Expr) -> Expr + Send + Sync + 'static,
-) -> Change {
+pub(super) fn on_unary(op: UnaryOp, ty: Scalar, change: impl Fn(&mut Site<'_>, Expr) -> Expr + Send + Sync + 'static) -> Change {
     on_expr(move |site, expr| {
         let ExprKind::Unary { op: here, ty: of, .. } = site.typed()?.kind else { return None };
         let Expr::Unary { operand, .. } = expr else { return None };
@@ -235,11 +231,7 @@ pub(super) fn on_ternary(
 }
 
 /// A change of one conversion, from its operand.
-pub(super) fn on_cast(
-    from: Scalar,
-    to: Scalar,
-    change: impl Fn(&mut Site<'_>, Expr) -> Expr + Send + Sync + 'static,
-) -> Change {
+pub(super) fn on_cast(from: Scalar, to: Scalar, change: impl Fn(&mut Site<'_>, Expr) -> Expr + Send + Sync + 'static) -> Change {
     on_expr(move |site, expr| {
         let ExprKind::Cast { from: of, to: into, .. } = site.typed()?.kind else { return None };
         let Expr::Cast { value, .. } = expr else { return None };

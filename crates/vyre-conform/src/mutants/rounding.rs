@@ -341,7 +341,8 @@ fn add_algebra(list: &mut List) {
 /// The type that the numbers of an expression have: its own, or what is compared below a `!`.
 fn operand_type(site: &Site<'_>) -> Option<Scalar> {
     use vyre_foundation::kernel::ExprKind;
-    let below = |kind| if let ExprKind::Unary { op: UnaryOp::Not, operand, .. } = kind { site.kernel.expr(operand).kind } else { kind };
+    let below =
+        |kind| if let ExprKind::Unary { op: UnaryOp::Not, operand, .. } = kind { site.kernel.expr(operand).kind } else { kind };
     match below(site.typed()?.kind) {
         ExprKind::Unary { ty, .. } | ExprKind::Binary { ty, .. } => Some(ty),
         ExprKind::Lit { .. }

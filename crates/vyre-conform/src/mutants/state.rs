@@ -96,12 +96,9 @@ impl Before {
                 What::AllInputs => 0..bytes.len(),
                 What::Head(count) => 0..count.min(bytes.len()),
                 What::From(count) => count.min(bytes.len())..bytes.len(),
-                What::Outputs
-                | What::LastOutput
-                | What::OutputsFrom(_)
-                | What::ReadWrite
-                | What::Input(_)
-                | What::LastInput => 0..0,
+                What::Outputs | What::LastOutput | What::OutputsFrom(_) | What::ReadWrite | What::Input(_) | What::LastInput => {
+                    0..0
+                }
             };
             match before.filter(|_| self.is_time(stale.when, program, bytes.len())) {
                 Some(before) if !part.is_empty() => {

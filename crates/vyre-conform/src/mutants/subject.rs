@@ -8,6 +8,7 @@ use super::rewrite::rewritten;
 use super::state::{Before, Fits};
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Instant;
 use vyre_foundation::config::{DispatchConfig, SpecMap};
 use vyre_foundation::interface::Interface;
 use vyre_foundation::ir::Program;
@@ -141,23 +142,26 @@ impl Ready {
         outputs: &mut [&mut [u8]],
     ) -> Result<(), Failure> {
         let here = fault.at_size().is_none_or(|size| launch.workgroup_size.iter().product::<u32>() == size);
-        let limits = Limits::fuel(fuel);
+        // A fault may keep a loop from ending.
+        let deadline = config.timeout.and_then(|limit| Instant::now().checked_add(limit));
+        let limits = || Limits { deadline, ..Limits::fuel(fuel) };
         match self.wrong.as_mut().filter(|_| here) {
             Some(Wrong::Plain(program, schedule)) => {
-                let options = Options { launch: config.launch(), fuel, schedule: schedule.clone(), ..Options::default() };
+                let options =
+                    Options { launch: config.launch(), fuel, deadline, schedule: schedule.clone(), ..Options::default() };
                 let found = vyre_reference::run(program, inputs, &options).map_err(failure)?;
                 outputs.iter_mut().zip(found).for_each(|(place, bytes)| place.copy_from_slice(&bytes));
                 Ok(())
             }
-            Some(Wrong::Bulk(bulk)) => bulk.run_groups(launch, 0..launch.groups(), inputs, outputs, limits).map_err(failure),
+            Some(Wrong::Bulk(bulk)) => bulk.run_groups(launch, 0..launch.groups(), inputs, outputs, limits()).map_err(failure),
             None => {
                 let all: Range<u32> = 0..launch.groups();
                 let whole = self.bulk.kernel().uses.grid_sync || !here;
                 match fault.lost_groups().filter(|_| !whole) {
-                    None => self.bulk.run_groups(launch, all, inputs, outputs, limits).map_err(failure),
+                    None => self.bulk.run_groups(launch, all, inputs, outputs, limits()).map_err(failure),
                     Some(lost) => {
                         for part in lost.what_runs(launch) {
-                            self.bulk.run_groups(launch, part, inputs, outputs, Limits::fuel(fuel)).map_err(failure)?;
+                            self.bulk.run_groups(launch, part, inputs, outputs, limits()).map_err(failure)?;
                         }
                         Ok(())
                     }
@@ -193,8 +197,7 @@ impl Subject for MutantSubject {
         let launch = ready.plan(&inputs, &case.config)?;
         let mut outputs: Outputs = ready.interface.outputs.iter().map(|i| vec![0; launch.bytes[*i] as usize]).collect();
         let mut places: Vec<&mut [u8]> = outputs.iter_mut().map(Vec::as_mut_slice).collect();
-        let job =
-            Job { program: &case.program, config: &case.config, fuel: case.fuel, inputs: &inputs, outputs: &mut places };
+        let job = Job { program: &case.program, config: &case.config, fuel: case.fuel, inputs: &inputs, outputs: &mut places };
         self.run_job(job)?;
         Ok(outputs)
     }

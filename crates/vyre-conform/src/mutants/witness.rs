@@ -46,13 +46,16 @@ pub(super) fn edges(ty: Scalar) -> Vec<u64> {
         // The last ones are just above half of an f32's last place, by less than an f64 can tell.
         Scalar::U64 | Scalar::I64 => ints(64, &[(1 << 62) + (1 << 38) + 1, (1 << 63) + (1 << 39) + 1, (1 << 53) + 3]),
         Scalar::F32 => {
-            let numbers = [0.5f32, 1.0, 1.5, 2.5, 3.0, 1.0 / 3.0, 3.7, 10.1, 8_388_609.5, 2_147_483_648.0, 4_294_967_296.0, 1.2e19, 0.1];
-            let bits = [0, 1, 0x0040_0001, 0x0080_0000, 0x0080_0003, 0x3F80_0001, 0x3F7F_FFFF, 0x7F7F_FFFF, 0x7F80_0000, 0x4F7F_FFFF];
+            let numbers =
+                [0.5f32, 1.0, 1.5, 2.5, 3.0, 1.0 / 3.0, 3.7, 10.1, 8_388_609.5, 2_147_483_648.0, 4_294_967_296.0, 1.2e19, 0.1];
+            let bits =
+                [0, 1, 0x0040_0001, 0x0080_0000, 0x0080_0003, 0x3F80_0001, 0x3F7F_FFFF, 0x7F7F_FFFF, 0x7F80_0000, 0x4F7F_FFFF];
             let all = numbers.iter().map(|x| u64::from(x.to_bits())).chain(bits);
             both(all.collect(), 1 << 31, 0x7FC0_0000)
         }
         Scalar::F64 => {
-            let numbers = [0.5f64, 1.0, 1.5, 2.5, 3.0, 1.0 / 3.0, 3.7, 10.1, 2_147_483_648.5, 1.0e19, 1.0e-40, 3.5e38, 1.000_000_06];
+            let numbers =
+                [0.5f64, 1.0, 1.5, 2.5, 3.0, 1.0 / 3.0, 3.7, 10.1, 2_147_483_648.5, 1.0e19, 1.0e-40, 3.5e38, 1.000_000_06];
             let bits = [0, 1, 0x0008_0000_0000_0001, 0x0010_0000_0000_0000, 0x0010_0000_0000_0003, 0x3FF0_0000_0000_0001];
             let more = [0x7FEF_FFFF_FFFF_FFFF, 0x7FF0_0000_0000_0000, 0x3FF0_0000_1000_0000];
             let all = numbers.iter().map(|x| x.to_bits()).chain(bits).chain(more);
