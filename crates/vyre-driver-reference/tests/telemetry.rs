@@ -1,6 +1,7 @@
 //! Dispatches are counted, each once, under the backend's id. Alone in its process, because counters are the process's.
 
 use vyre_driver::backend::registry::acquire;
+use vyre_driver::backend::{ResidentRange, ResidentStep};
 use vyre_driver::observability::{DispatchTelemetry, snapshot_backend_telemetry, snapshot_dispatch_telemetry};
 use vyre_driver::{DispatchConfig, Resource, pipeline};
 use vyre_driver_reference as _;
@@ -40,8 +41,23 @@ fn every_form_is_counted_once_and_failures_are_not() {
     // Bytes that came from the caller, bytes and buffers that went back, and buffers that were the caller's.
     let all = [24, 48, 2, 0];
     let into = [24, 48, 2, 2];
+    // Two dispatches between uploads, a copy and two downloads, and the same without them.
+    let range = |n: usize| ResidentRange::from(&handles[n]);
+    let dispatch =
+        || ResidentStep::Dispatch { program: &program, config: &config, bindings: handles.iter().map(Into::into).collect() };
+    let copies = || {
+        let upload = |n, bytes| ResidentStep::Upload { to: range(n), bytes };
+        let copy = ResidentStep::Copy { from: range(0), to: range(2) };
+        vec![upload(0, &a[..]), upload(1, &x[..]), copy, ResidentStep::Download(range(2)), ResidentStep::Download(range(1))]
+    };
+    let sequence = || {
+        let mut steps = copies();
+        steps.insert(2, dispatch());
+        steps.insert(4, dispatch());
+        steps
+    };
     type Call<'a> = Box<dyn Fn() + 'a>;
-    let calls: [(&str, [u64; 4], Call<'_>); 15] = [
+    let calls: [(&str, [u64; 4], Call<'_>); 16] = [
         ("dispatch", all, Box::new(|| drop(backend.dispatch(&program, &owned, &config).unwrap()))),
         ("borrowed", all, Box::new(|| drop(backend.dispatch_borrowed(&program, &inputs, &config).unwrap()))),
         ("into", into, Box::new(|| backend.dispatch_borrowed_into(&program, &inputs, &config, &mut buffers()).unwrap())),
@@ -59,6 +75,11 @@ fn every_form_is_counted_once_and_failures_are_not() {
             "pipeline, mixed into",
             [16, 16, 1, 1],
             Box::new(|| pipeline.dispatch_persistent_handles_into(&mixed, &config, &mut buffers()).unwrap()),
+        ),
+        (
+            "a sequence of two",
+            [24, 48, 2, 0],
+            Box::new(|| drop(backend.submit_resident(&sequence(), &config).unwrap().wait().unwrap())),
         ),
         (
             "pipeline, two of a batch",
@@ -81,6 +102,11 @@ fn every_form_is_counted_once_and_failures_are_not() {
         assert_eq!(counted, [launches, input_bytes, output_bytes, output_slots, output_slots_reused], "{what}");
     }
     let before = launches();
+    // What only copies is no dispatch; neither is a sequence that nobody waits for, or that fails.
+    assert_eq!(backend.submit_resident(&copies(), &config).unwrap().wait().unwrap().len(), 2);
+    drop(backend.submit_resident(&sequence(), &config).unwrap());
+    backend.upload_resident(&handles[0], &[7, 0, 0, 0, 0, 0, 0, 0]).unwrap();
+    assert!(backend.submit_resident(&[dispatch()], &config).unwrap().wait().is_err());
     let trapping = [vec![7, 0, 0, 0, 0, 0, 0, 0], x];
     assert!(backend.dispatch(&program, &trapping, &config).is_err());
     assert!(pipeline.dispatch(&trapping[..1], &config).is_err());

@@ -3,8 +3,9 @@
 //! **What counts.** A dispatch that gave outputs counts once, for the backend it ran on: through a backend of the registry, a pipeline
 //! of `compile*`, a typed `Dispatch`, the functions of `grid_sync`, and the default methods of the traits. These build on each other:
 //! while a thread is inside a dispatch on a backend, further ones on the same backend are parts of it and do not count, so that a
-//! program with grid barriers is one dispatch however many segments it has. A batch counts each of its dispatches, a dispatch that
-//! was only begun counts when its outputs are there, and one that failed never.
+//! program with grid barriers is one dispatch however many segments it has. A batch counts each of its dispatches, and so does a
+//! sequence on resident data, whose uploads are the bytes that came in and whose downloads are what went out. What was only begun
+//! counts when its outputs are there, and what failed never.
 //!
 //! What a backend's own code does is seen only from outside: a method that it writes itself, called on it directly and not through
 //! one of the above, does not count unless it calls [`Counters::record`], which is heard only there. Pipelines that do not say whose
@@ -17,7 +18,7 @@
 //! **Cost.** A few nanoseconds and never a lock: a thread adds to counters that no other thread writes, as long as there are not more
 //! than 32 that count. A snapshot sums them; what is counted at the same moment may be in it or not.
 
-use crate::backend::{BackendError, DispatchConfig, OutputBuffers, PendingDispatch, Resource, TimedDispatchResult};
+use crate::backend::{BackendError, DispatchConfig, OutputBuffers, PendingDispatch, ResidentStep, Resource, TimedDispatchResult};
 use crate::device::Ran;
 use std::cell::Cell;
 use std::ptr;
@@ -75,12 +76,12 @@ impl Set {
     }
 
     /// Adds with `add`, which is cheaper where no other thread does.
-    fn add(&self, input_bytes: usize, outputs: &[Vec<u8>], reused: usize, add: impl Fn(&AtomicU64, u64)) {
-        add(&self.launches, 1);
-        add(&self.input_bytes, input_bytes as u64);
-        add(&self.output_bytes, total(outputs) as u64);
-        add(&self.output_slots, outputs.len() as u64);
-        add(&self.output_slots_reused, reused as u64);
+    fn add(&self, more: DispatchTelemetry, add: impl Fn(&AtomicU64, u64)) {
+        add(&self.launches, more.launches);
+        add(&self.input_bytes, more.input_bytes);
+        add(&self.output_bytes, more.output_bytes);
+        add(&self.output_slots, more.output_slots);
+        add(&self.output_slots_reused, more.output_slots_reused);
     }
 }
 
@@ -249,8 +250,36 @@ impl Counters {
         input_bytes: usize,
         run: impl FnOnce() -> Result<Box<dyn PendingDispatch>, BackendError>,
     ) -> Result<Box<dyn PendingDispatch>, BackendError> {
+        self.begin_all(config, 1, input_bytes, run)
+    }
+
+    /// Begins a sequence on resident data, whose dispatches are counted when it has ended.
+    pub(crate) fn begin_sequence(
+        &'static self,
+        config: &DispatchConfig,
+        steps: &[ResidentStep<'_>],
+        run: impl FnOnce() -> Result<Box<dyn PendingDispatch>, BackendError>,
+    ) -> Result<Box<dyn PendingDispatch>, BackendError> {
+        let (mut launches, mut input_bytes) = (0, 0);
+        for step in steps {
+            match step {
+                ResidentStep::Dispatch { .. } => launches += 1,
+                ResidentStep::Upload { bytes, .. } => input_bytes += bytes.len(),
+                ResidentStep::Copy { .. } | ResidentStep::Download(_) => {}
+            }
+        }
+        self.begin_all(config, launches, input_bytes, run)
+    }
+
+    fn begin_all(
+        &'static self,
+        config: &DispatchConfig,
+        launches: u64,
+        input_bytes: usize,
+        run: impl FnOnce() -> Result<Box<dyn PendingDispatch>, BackendError>,
+    ) -> Result<Box<dyn PendingDispatch>, BackendError> {
         let Some(_whole) = self.begin_in_span(config) else { return run() };
-        Ok(Box::new(Counted { inner: run()?, counters: self, input_bytes }))
+        Ok(Box::new(Counted { inner: run()?, counters: self, launches, input_bytes }))
     }
 
     /// `None` inside a dispatch that this would be a part of.
@@ -280,17 +309,29 @@ impl Counters {
     }
 
     fn end(&self, whole: Whole, input_bytes: usize, outputs: &[Vec<u8>], reused: usize) {
-        if self.is_counted_elsewhere(&whole) {
+        self.end_all(whole, 1, input_bytes, outputs, reused);
+    }
+
+    fn end_all(&self, whole: Whole, launches: u64, input_bytes: usize, outputs: &[Vec<u8>], reused: usize) {
+        // What only copies is no dispatch.
+        if launches == 0 || self.is_counted_elsewhere(&whole) {
             return;
         }
+        let more = DispatchTelemetry {
+            launches,
+            input_bytes: input_bytes as u64,
+            output_bytes: total(outputs) as u64,
+            output_slots: outputs.len() as u64,
+            output_slots_reused: reused as u64,
+        };
         let thread = THREAD.get();
-        THREAD.set(Thread { counted: thread.counted + 1, ..thread });
+        THREAD.set(Thread { counted: thread.counted + launches, ..thread });
         // A thread that is ending has no number any more.
         match NUMBER.try_with(|number| number.0).ok().flatten() {
-            Some(mine) => self.sets[mine].add(input_bytes, outputs, reused, |counter, more| {
+            Some(mine) => self.sets[mine].add(more, |counter, more| {
                 counter.store(counter.load(Relaxed).wrapping_add(more), Relaxed);
             }),
-            None => self.sets[OWNED].add(input_bytes, outputs, reused, |counter, more| {
+            None => self.sets[OWNED].add(more, |counter, more| {
                 counter.fetch_add(more, Relaxed);
             }),
         }
@@ -326,10 +367,11 @@ impl DispatchTelemetry {
     }
 }
 
-/// A dispatch that was begun, and counts when its outputs are there.
+/// What was begun, and counts when its outputs are there.
 struct Counted {
     inner: Box<dyn PendingDispatch>,
     counters: &'static Counters,
+    launches: u64,
     input_bytes: usize,
 }
 
@@ -349,11 +391,11 @@ impl PendingDispatch for Counted {
     }
 
     fn wait_ran(self: Box<Self>) -> Result<(OutputBuffers, Vec<Ran>), BackendError> {
-        let Counted { inner, counters, input_bytes } = *self;
+        let Counted { inner, counters, launches, input_bytes } = *self;
         let whole = counters.begin();
         let (outputs, ran) = inner.wait_ran()?;
         if let Some(whole) = whole {
-            counters.end(whole, input_bytes, &outputs, 0);
+            counters.end_all(whole, launches, input_bytes, &outputs, 0);
         }
         Ok((outputs, ran))
     }

@@ -96,12 +96,6 @@ impl<T> ResidentTable<T> {
         Ok(&self.find(resource)?.value)
     }
 
-    /// What a handle stands for, to be changed.
-    pub fn get_mut(&mut self, resource: &Resource) -> Result<&mut T, ResidentError> {
-        let (handle, serial) = self.serial(resource)?;
-        self.live.get_mut(&serial).map(|live| &mut live.value).ok_or(ResidentError::Freed(handle))
-    }
-
     /// The bytes of a handle.
     pub fn size(&self, resource: &Resource) -> Result<u64, ResidentError> {
         Ok(self.find(resource)?.bytes)
@@ -114,16 +108,6 @@ impl<T> ResidentTable<T> {
         self.usage.live_bytes -= bytes;
         self.usage.live_handles -= 1;
         Ok(value)
-    }
-
-    /// Refuses bytes that are not all inside the memory of a handle.
-    pub fn check_range(&self, resource: &Resource, offset: u64, length: u64) -> Result<(), ResidentError> {
-        let (handle, _) = self.serial(resource)?;
-        let size = self.find(resource)?.bytes;
-        match offset.checked_add(length) {
-            Some(end) if end <= size => Ok(()),
-            Some(_) | None => Err(ResidentError::OutOfRange { handle, offset, length, size }),
-        }
     }
 
     /// Refuses the resources of a dispatch, each with whether it is written, if one of them is not live, or if one handle stands for
@@ -211,17 +195,21 @@ impl<T> ResidentTable<T> {
 ///
 /// If there are more resources or fewer.
 pub fn bind<'a>(program: &Program, resources: &'a [Resource]) -> Result<Vec<(usize, &'a Resource)>, BackendError> {
-    let bound = &program.interface().bound;
-    if bound.len() != resources.len() {
-        return Err(BackendError::InvalidProgram {
+    expect_bound(program, resources.len())?;
+    Ok(program.interface().bound.iter().copied().zip(resources).collect())
+}
+
+/// Refuses another number of resources than a program takes.
+pub(crate) fn expect_bound(program: &Program, found: usize) -> Result<(), BackendError> {
+    let takes = program.interface().bound.len();
+    match takes == found {
+        true => Ok(()),
+        false => Err(BackendError::InvalidProgram {
             fix: format!(
-                "the program takes {} resources, found {}. Fix: give one per input and output buffer, in the order of bindings",
-                bound.len(),
-                resources.len()
+                "the program takes {takes} resources, found {found}. Fix: give one per input and output buffer, in the order of bindings"
             ),
-        });
+        }),
     }
-    Ok(bound.iter().copied().zip(resources).collect())
 }
 
 /// The shape of a dispatch of a program, its constants replaced, on buffers of these sizes, in the order of the interface's `bound`; `None`

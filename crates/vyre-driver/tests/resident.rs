@@ -29,14 +29,13 @@ fn handles_are_never_given_twice_in_a_process() {
 }
 
 #[test]
-fn a_live_handle_gives_its_value_to_read_and_to_change() {
+fn a_live_handle_gives_its_value() {
     let mut table = ResidentTable::new();
     let (a, b) = (table.insert(vec![1u8], 1).unwrap(), table.insert(vec![2u8, 2], 2).unwrap());
-    table.get_mut(&a).unwrap().push(9);
-    assert_eq!(table.get(&a), Ok(&vec![1, 9]));
+    assert_eq!(table.get(&a), Ok(&vec![1]));
     assert_eq!(table.get(&b), Ok(&vec![2, 2]));
     assert_eq!((table.size(&a), table.size(&b)), (Ok(1), Ok(2)));
-    assert_eq!(table.free(&a), Ok(vec![1, 9]));
+    assert_eq!(table.free(&a), Ok(vec![1]));
     assert_eq!(table.get(&b), Ok(&vec![2, 2]));
 }
 
@@ -44,9 +43,7 @@ fn a_live_handle_gives_its_value_to_read_and_to_change() {
 fn refusals(table: &mut ResidentTable<u8>, resource: &Resource) -> Vec<ResidentError> {
     vec![
         table.get(resource).map(drop).unwrap_err(),
-        table.get_mut(resource).map(drop).unwrap_err(),
         table.size(resource).map(drop).unwrap_err(),
-        table.check_range(resource, 0, 0).unwrap_err(),
         table.free(resource).map(drop).unwrap_err(),
     ]
 }
@@ -57,13 +54,13 @@ fn a_handle_of_another_table_is_foreign_and_so_is_one_that_nobody_gave() {
     let theirs = other.insert(1, 4).unwrap();
     assert_eq!(
         refusals(&mut one, &theirs),
-        vec![ResidentError::Foreign(handle(&theirs)); 5],
+        vec![ResidentError::Foreign(handle(&theirs)); 3],
         "before the first handle of its own"
     );
     let ours = one.insert(2, 4).unwrap();
-    assert_eq!(refusals(&mut one, &theirs), vec![ResidentError::Foreign(handle(&theirs)); 5]);
+    assert_eq!(refusals(&mut one, &theirs), vec![ResidentError::Foreign(handle(&theirs)); 3]);
     for made_up in [0, 1, 2, u64::MAX, handle(&ours) + 1, handle(&ours) ^ 1 << 40] {
-        assert_eq!(refusals(&mut one, &Resource::Resident(made_up)), vec![ResidentError::Foreign(made_up); 5]);
+        assert_eq!(refusals(&mut one, &Resource::Resident(made_up)), vec![ResidentError::Foreign(made_up); 3]);
     }
     assert_eq!(one.check_aliasing(&[(&theirs, false)]), Err(ResidentError::Foreign(handle(&theirs))));
     assert_eq!((one.get(&ours), other.get(&theirs)), (Ok(&2), Ok(&1)));
@@ -74,7 +71,7 @@ fn a_freed_handle_says_so_and_a_second_free_frees_nothing() {
     let mut table = ResidentTable::new();
     let (kept, freed) = (table.insert(1, 10).unwrap(), table.insert(2, 20).unwrap());
     assert_eq!(table.free(&freed), Ok(2));
-    assert_eq!(refusals(&mut table, &freed), vec![ResidentError::Freed(handle(&freed)); 5]);
+    assert_eq!(refusals(&mut table, &freed), vec![ResidentError::Freed(handle(&freed)); 3]);
     assert_eq!(table.check_aliasing(&[(&freed, false)]), Err(ResidentError::Freed(handle(&freed))));
     assert_eq!((table.usage().live_bytes, table.usage().live_handles), (10, 1));
     assert_eq!(table.get(&kept), Ok(&1));
@@ -90,7 +87,7 @@ fn after_a_loss_every_older_handle_is_stale_and_newer_ones_are_not() {
     table.free(&freed).unwrap();
     assert_eq!(table.lose(), vec![1]);
     for old in [&live, &freed] {
-        assert_eq!(refusals(&mut table, old), vec![ResidentError::Stale(handle(old)); 5]);
+        assert_eq!(refusals(&mut table, old), vec![ResidentError::Stale(handle(old)); 3]);
         assert_eq!(table.check_aliasing(&[(old, true)]), Err(ResidentError::Stale(handle(old))));
     }
     let new = table.insert(3, 5).unwrap();
@@ -105,20 +102,7 @@ fn after_a_loss_every_older_handle_is_stale_and_newer_ones_are_not() {
 fn bytes_of_the_caller_are_no_handle() {
     let mut table = ResidentTable::new();
     table.insert(1, 1).unwrap();
-    assert_eq!(refusals(&mut table, &Resource::Borrowed(vec![0])), vec![ResidentError::NotResident; 5]);
-}
-
-#[test]
-fn ranges_end_inside() {
-    let mut table = ResidentTable::new();
-    let resource = table.insert((), 8).unwrap();
-    for (offset, length) in [(0, 0), (0, 8), (8, 0), (3, 5)] {
-        assert_eq!(table.check_range(&resource, offset, length), Ok(()));
-    }
-    for (offset, length) in [(0, 9), (8, 1), (9, 0), (1, 8), (u64::MAX, 1), (1, u64::MAX), (u64::MAX, u64::MAX)] {
-        let error = ResidentError::OutOfRange { handle: handle(&resource), offset, length, size: 8 };
-        assert_eq!(table.check_range(&resource, offset, length), Err(error));
-    }
+    assert_eq!(refusals(&mut table, &Resource::Borrowed(vec![0])), vec![ResidentError::NotResident; 3]);
 }
 
 #[test]

@@ -166,27 +166,60 @@ fn borrowed(inputs: &[Vec<u8>]) -> Vec<&[u8]> {
     inputs.iter().map(Vec::as_slice).collect()
 }
 
+/// Methods that are those of the backend inside.
+macro_rules! forward {
+    ($(fn $name:ident(&self $(, $arg:ident: $type:ty)*) -> $result:ty;)*) => {
+        $(fn $name(&self $(, $arg: $type)*) -> $result {
+            self.inner.$name($($arg),*)
+        })*
+    };
+}
+
 // A method that is not forwarded would silently be the default of the trait.
 #[deny(clippy::missing_trait_methods)]
 impl VyreBackend for GridSyncSplit {
-    fn id(&self) -> &'static str {
-        self.inner.id()
-    }
-
-    fn version(&self) -> &'static str {
-        self.inner.version()
-    }
-
-    fn device_fingerprint(&self) -> String {
-        self.inner.device_fingerprint()
-    }
-
-    fn device_name(&self) -> String {
-        self.inner.device_name()
-    }
-
-    fn device(&self) -> Option<Arc<dyn Device>> {
-        self.inner.device()
+    forward! {
+        fn id(&self) -> &'static str;
+        fn version(&self) -> &'static str;
+        fn device_fingerprint(&self) -> String;
+        fn device_name(&self) -> String;
+        fn device(&self) -> Option<Arc<dyn Device>>;
+        fn pipeline_cache_snapshot(&self) -> Option<PipelineCacheSnapshot>;
+        fn allocate_resident(&self, byte_len: usize) -> Result<Resource, BackendError>;
+        fn upload_resident(&self, resource: &Resource, bytes: &[u8]) -> Result<(), BackendError>;
+        fn upload_resident_many(&self, uploads: &[(&Resource, &[u8])]) -> Result<(), BackendError>;
+        fn upload_resident_at(&self, resource: &Resource, dst_offset_bytes: usize, bytes: &[u8]) -> Result<(), BackendError>;
+        fn upload_resident_at_many(&self, uploads: &[(&Resource, usize, &[u8])]) -> Result<(), BackendError>;
+        fn download_resident(&self, resource: &Resource) -> Result<Vec<u8>, BackendError>;
+        fn download_resident_range(&self, resource: &Resource, offset: usize, length: usize) -> Result<Vec<u8>, BackendError>;
+        fn download_resident_ranges(&self, ranges: &[(&Resource, usize, usize)]) -> Result<Vec<Vec<u8>>, BackendError>;
+        fn free_resident(&self, resource: Resource) -> Result<(), BackendError>;
+        fn resident_size(&self, resource: &Resource) -> Result<u64, BackendError>;
+        fn copy_resident(&self, from: &Resource, from_offset: usize, to: &Resource, to_offset: usize, length: usize) -> Result<(), BackendError>;
+        fn supported_ops(&self) -> &HashSet<OpId>;
+        fn supports_subgroup_ops(&self) -> bool;
+        fn supports_f16(&self) -> bool;
+        fn supports_bf16(&self) -> bool;
+        fn supports_f64(&self) -> bool;
+        fn supports_tensor_cores(&self) -> bool;
+        fn supports_async_compute(&self) -> bool;
+        fn supports_indirect_dispatch(&self) -> bool;
+        fn supports_speculation(&self) -> bool;
+        fn supports_persistent_thread_dispatch(&self) -> bool;
+        fn supports_grid_sync(&self) -> bool;
+        fn allows_host_grid_sync_split(&self) -> bool;
+        fn is_distributed(&self) -> bool;
+        fn max_workgroup_size(&self) -> [u32; 3];
+        fn max_compute_workgroups_per_dimension(&self) -> u32;
+        fn max_compute_invocations_per_workgroup(&self) -> u32;
+        fn subgroup_size(&self) -> Option<u32>;
+        fn max_storage_buffer_bytes(&self) -> u64;
+        fn prepare(&self) -> Result<(), BackendError>;
+        fn flush(&self) -> Result<(), BackendError>;
+        fn shutdown(&self) -> Result<(), BackendError>;
+        fn device_lost(&self) -> bool;
+        fn try_recover(&self) -> Result<(), BackendError>;
+        fn backend_metric_snapshot(&self) -> Vec<(&'static str, u64)>;
     }
 
     fn dispatch(&self, program: &Program, inputs: &[Vec<u8>], config: &DispatchConfig) -> Result<Vec<Vec<u8>>, BackendError> {
@@ -265,67 +298,12 @@ impl VyreBackend for GridSyncSplit {
         if self.splits(program) { Ok(None) } else { self.inner.compile_native(program, config) }
     }
 
-    fn pipeline_cache_snapshot(&self) -> Option<PipelineCacheSnapshot> {
-        self.inner.pipeline_cache_snapshot()
-    }
-
-    fn allocate_resident(&self, byte_len: usize) -> Result<Resource, BackendError> {
-        self.inner.allocate_resident(byte_len)
-    }
-
-    fn upload_resident(&self, resource: &Resource, bytes: &[u8]) -> Result<(), BackendError> {
-        self.inner.upload_resident(resource, bytes)
-    }
-
-    fn upload_resident_many(&self, uploads: &[(&Resource, &[u8])]) -> Result<(), BackendError> {
-        self.inner.upload_resident_many(uploads)
-    }
-
-    fn upload_resident_at(&self, resource: &Resource, dst_offset_bytes: usize, bytes: &[u8]) -> Result<(), BackendError> {
-        self.inner.upload_resident_at(resource, dst_offset_bytes, bytes)
-    }
-
-    fn upload_resident_at_many(&self, uploads: &[(&Resource, usize, &[u8])]) -> Result<(), BackendError> {
-        self.inner.upload_resident_at_many(uploads)
-    }
-
-    fn download_resident(&self, resource: &Resource) -> Result<Vec<u8>, BackendError> {
-        self.inner.download_resident(resource)
-    }
-
-    fn download_resident_range(&self, resource: &Resource, offset: usize, length: usize) -> Result<Vec<u8>, BackendError> {
-        self.inner.download_resident_range(resource, offset, length)
-    }
-
-    fn download_resident_ranges(&self, ranges: &[(&Resource, usize, usize)]) -> Result<Vec<Vec<u8>>, BackendError> {
-        self.inner.download_resident_ranges(ranges)
-    }
-
-    fn free_resident(&self, resource: Resource) -> Result<(), BackendError> {
-        self.inner.free_resident(resource)
-    }
-
-    fn resident_size(&self, resource: &Resource) -> Result<u64, BackendError> {
-        self.inner.resident_size(resource)
-    }
-
-    fn copy_resident(
-        &self,
-        from: &Resource,
-        from_offset: usize,
-        to: &Resource,
-        to_offset: usize,
-        length: usize,
-    ) -> Result<(), BackendError> {
-        self.inner.copy_resident(from, from_offset, to, to_offset, length)
-    }
-
     fn submit_resident(
         &self,
         steps: &[ResidentStep<'_>],
         config: &DispatchConfig,
     ) -> Result<Box<dyn PendingDispatch>, BackendError> {
-        self.inner.submit_resident(steps, config)
+        self.counters.begin_sequence(config, steps, || self.inner.submit_resident(steps, config))
     }
 
     fn dispatch_resident_timed(
@@ -338,101 +316,5 @@ impl VyreBackend for GridSyncSplit {
             true => grid_sync::dispatch_resident_with_grid_sync_split_timed(&*self.inner, program, resources, config),
             false => self.inner.dispatch_resident_timed(program, resources, config),
         })
-    }
-
-    fn supported_ops(&self) -> &HashSet<OpId> {
-        self.inner.supported_ops()
-    }
-
-    fn supports_subgroup_ops(&self) -> bool {
-        self.inner.supports_subgroup_ops()
-    }
-
-    fn supports_f16(&self) -> bool {
-        self.inner.supports_f16()
-    }
-
-    fn supports_bf16(&self) -> bool {
-        self.inner.supports_bf16()
-    }
-
-    fn supports_f64(&self) -> bool {
-        self.inner.supports_f64()
-    }
-
-    fn supports_tensor_cores(&self) -> bool {
-        self.inner.supports_tensor_cores()
-    }
-
-    fn supports_async_compute(&self) -> bool {
-        self.inner.supports_async_compute()
-    }
-
-    fn supports_indirect_dispatch(&self) -> bool {
-        self.inner.supports_indirect_dispatch()
-    }
-
-    fn supports_speculation(&self) -> bool {
-        self.inner.supports_speculation()
-    }
-
-    fn supports_persistent_thread_dispatch(&self) -> bool {
-        self.inner.supports_persistent_thread_dispatch()
-    }
-
-    fn supports_grid_sync(&self) -> bool {
-        self.inner.supports_grid_sync()
-    }
-
-    fn allows_host_grid_sync_split(&self) -> bool {
-        self.inner.allows_host_grid_sync_split()
-    }
-
-    fn is_distributed(&self) -> bool {
-        self.inner.is_distributed()
-    }
-
-    fn max_workgroup_size(&self) -> [u32; 3] {
-        self.inner.max_workgroup_size()
-    }
-
-    fn max_compute_workgroups_per_dimension(&self) -> u32 {
-        self.inner.max_compute_workgroups_per_dimension()
-    }
-
-    fn max_compute_invocations_per_workgroup(&self) -> u32 {
-        self.inner.max_compute_invocations_per_workgroup()
-    }
-
-    fn subgroup_size(&self) -> Option<u32> {
-        self.inner.subgroup_size()
-    }
-
-    fn max_storage_buffer_bytes(&self) -> u64 {
-        self.inner.max_storage_buffer_bytes()
-    }
-
-    fn prepare(&self) -> Result<(), BackendError> {
-        self.inner.prepare()
-    }
-
-    fn flush(&self) -> Result<(), BackendError> {
-        self.inner.flush()
-    }
-
-    fn shutdown(&self) -> Result<(), BackendError> {
-        self.inner.shutdown()
-    }
-
-    fn device_lost(&self) -> bool {
-        self.inner.device_lost()
-    }
-
-    fn try_recover(&self) -> Result<(), BackendError> {
-        self.inner.try_recover()
-    }
-
-    fn backend_metric_snapshot(&self) -> Vec<(&'static str, u64)> {
-        self.inner.backend_metric_snapshot()
     }
 }

@@ -13,7 +13,7 @@ use super::{Shared, in_time};
 use crate::backend::{BackendError, DispatchConfig, OutputBuffers, ResidentError, ResidentRange, ResidentStep, Resource};
 use crate::device::{Binding, Deadline, Memory, Ran, Span, Step};
 use crate::launch::{Planned, require_determinism};
-use crate::resident::{ResidentTable, ResidentUsage, bind, plan_bound};
+use crate::resident::{ResidentTable, ResidentUsage, bind, expect_bound, plan_bound};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use vyre_foundation::ir::{Access, Program};
@@ -368,15 +368,7 @@ impl Shared {
     ) -> Result<Launch, BackendError> {
         let program = compiled.program();
         let interface = program.interface();
-        if spans.len() != interface.bound.len() {
-            return Err(BackendError::InvalidProgram {
-                fix: format!(
-                    "the program takes {} bindings, found {}. Fix: give one per input and output buffer, in the order of bindings",
-                    interface.bound.len(),
-                    spans.len()
-                ),
-            });
-        }
+        expect_bound(program, spans.len())?;
         let written = |n: usize| program.buffers()[interface.bound[n]].access.is_output();
         for (n, span) in spans.iter().enumerate() {
             let alignment = self.info.limits.span_alignment.max(1);
