@@ -7,8 +7,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use vyre_foundation::ir::{BinaryOp, Expr, Item, Name, Node, Walk};
 use vyre_foundation::launch::plan;
-use vyre_foundation::specialize;
 use vyre_foundation::wire::{from_wire, to_wire};
+use vyre_foundation::{specialize, text};
 use vyre_reference::checked::{Effort, Verdict, check};
 use vyre_reference::{Options, RunError, bulk, run};
 use vyre_smith::coverage::Coverage;
@@ -188,15 +188,15 @@ fn every_cell_of_the_grid_is_reached_within_200_000_programs() {
 }
 
 #[test]
-fn the_wire_form_gives_every_program_back() {
+fn the_text_and_wire_forms_give_every_program_back() {
     Figure::asked(SEED, 20_000).and_undetermined().count(|numbered, (): &mut ()| {
         let Numbered { preset, number, generated, .. } = numbered;
-        let again = to_wire(&generated.program).and_then(|bytes| from_wire(&bytes));
-        assert!(
-            again.as_ref() == Ok(&generated.program),
-            "program {number} of {}: {again:?}\n{}",
-            preset.name(),
-            generated.program
-        );
+        let program = &generated.program;
+        let who = || format!("program {number} of {}", preset.name());
+        let again = to_wire(program).and_then(|bytes| from_wire(&bytes));
+        assert!(again.as_ref() == Ok(program), "{}: {again:?}\n{program}", who());
+        let printed = program.to_string();
+        let parsed = text::parse("printed", &printed).unwrap_or_else(|report| panic!("{}\n{report}", who()));
+        assert!(parsed == *program, "{}: print and parse change the program\n{printed}\n{parsed}", who());
     });
 }
