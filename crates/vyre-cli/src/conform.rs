@@ -15,6 +15,8 @@ use vyre::DispatchConfig;
 use vyre::backend::UNVERSIONED;
 use vyre::backend::registry::{acquire, registered_devices};
 use vyre_conform::conform::{Conformed, Options, Progress, Tested, Verdict, run};
+use vyre_conform::mutants::{self, Mutant};
+use vyre_conform::teeth::{Bite, Recorded, measure, rate, rates, recorded};
 use vyre_conform::{Cases, KernelCases, ParityFailure, Plan, ProgramCases, RunError, Selection, Tier, suite};
 use vyre_worker::backend::{Form, PREFIX};
 use vyre_worker::{Contained, Pool, Settings, Subject};
@@ -68,6 +70,9 @@ pub struct Args {
     /// Plant no faults. The run then has no verdict
     #[arg(long)]
     no_controls: bool,
+    /// Run the suite on devices with planted faults instead, and say which of them it notices
+    #[arg(long, conflicts_with_all = ["backend", "list"])]
+    mutants: bool,
     /// Print the names of the units and run nothing
     #[arg(long)]
     list: bool,
@@ -97,18 +102,15 @@ pub fn conform(args: &Args) -> Result<(), Failure> {
     if args.list {
         return list(&plan);
     }
+    if args.mutants {
+        return teeth(args, &plan);
+    }
     let backend = match &args.backend {
         Some(name) => name.clone(),
         None => default_backend()?,
     };
     let (shard, shards) = args.shard;
-    let stop = Arc::new(AtomicBool::new(false));
-    // The first signal asks for the end, the second one is it.
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        let again = signal_hook::flag::register_conditional_shutdown(signal, 3, stop.clone());
-        let first = signal_hook::flag::register(signal, stop.clone());
-        again.and(first).map_err(|error| Failure::Usage(format!("signals cannot be handled: {error}")))?;
-    }
+    let stop = stop_on_signals()?;
     let state = args.state.clone().unwrap_or_else(|| default_state(args, &backend));
     let make = |form: &str| subject(args, form);
     let tested = tested(args, &backend, &make)?;
@@ -117,7 +119,7 @@ pub fn conform(args: &Args) -> Result<(), Failure> {
         seed: args.seed,
         shard: (shard, shards),
         state: Some(state.clone()),
-        threads: args.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)),
+        threads: threads(args),
         selection: if selection.is_empty() { "all".into() } else { selection },
         tier: Some(args.tier.name().into()),
         command: command(args, &backend),
@@ -141,7 +143,59 @@ pub fn conform(args: &Args) -> Result<(), Failure> {
         RunError::Usage(_) | RunError::Spec(_) | RunError::Ledger(_) => Failure::Usage(error.to_string()),
         RunError::NothingRan(_) | RunError::Stopped(_) => Failure::NoVerdict(error.to_string()),
     })?;
-    tell(args, &conformed, &options)
+    tell(args, &conformed, &options, recorded(plan.suite()))
+}
+
+/// Runs the suite on every mutant.
+fn teeth(args: &Args, plan: &Plan) -> Result<(), Failure> {
+    let stop = stop_on_signals()?;
+    let mutants: Vec<&'static Mutant> = mutants::all().iter().collect();
+    let bar = if args.json { ProgressBar::hidden() } else { ProgressBar::new(mutants.len() as u64) };
+    let tell = |bite: &Bite| {
+        bar.inc(1);
+        if args.json {
+            let Bite { mutant, class, held_out, killed_by, units, took } = bite;
+            let object = json!({
+                "mutant": mutant, "class": class.name(), "held_out": held_out, "killed_by": killed_by,
+                "units": units, "seconds": took.as_secs_f64(),
+            });
+            print(&format!("{object}\n"));
+        } else if bite.killed_by.is_none() {
+            bar.suspend(|| print(&format!("not noticed: {} ({} units)\n", bite.mutant, bite.units)));
+        }
+    };
+    let bites = measure(plan, &mutants, args.seed, threads(args), &stop, &tell);
+    bar.finish_and_clear();
+    if bites.len() < mutants.len() {
+        return Err(Failure::NoVerdict(format!("stopped after {} of {} mutants", bites.len(), mutants.len())));
+    }
+    let classes = rates(&bites, true).into_iter().map(|(class, rate)| (class.name().to_string(), rate)).collect();
+    let measured =
+        Recorded { suite: plan.suite(), tier: args.tier.name().into(), all: rate(&bites, false), held_out: rate(&bites, true), classes };
+    if args.json {
+        print(&format!("{}\n", json!({ "measured": measured })));
+        return Ok(());
+    }
+    for (class, rate) in rates(&bites, false) {
+        print(&format!("{:16} {rate}\n", class.name()));
+    }
+    print(&format!("all              {}\nheld out         {}\n", measured.all, measured.held_out));
+    Ok(())
+}
+
+fn threads(args: &Args) -> usize {
+    args.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
+}
+
+/// Becomes true at the first signal that asks for the end; the second one is the end.
+fn stop_on_signals() -> Result<Arc<AtomicBool>, Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        let again = signal_hook::flag::register_conditional_shutdown(signal, 3, stop.clone());
+        let first = signal_hook::flag::register(signal, stop.clone());
+        again.and(first).map_err(|error| Failure::Usage(format!("signals cannot be handled: {error}")))?;
+    }
+    Ok(stop)
 }
 
 /// Queries, and kernels of the user's.
@@ -302,7 +356,7 @@ impl Display {
 /// Failures that are printed; the report has all that were kept.
 const PRINTED: usize = 10;
 
-fn tell(args: &Args, conformed: &Conformed, options: &Options<'_>) -> Result<(), Failure> {
+fn tell(args: &Args, conformed: &Conformed, options: &Options<'_>, notices: Option<Recorded>) -> Result<(), Failure> {
     let Conformed { report, info, verdict } = conformed;
     if args.json {
         for failure in &report.failures {
@@ -322,6 +376,7 @@ fn tell(args: &Args, conformed: &Conformed, options: &Options<'_>) -> Result<(),
             "skipped": report.skipped,
             "not_confirmed": report.not_confirmed,
             "run": info,
+            "kill_rate": notices,
         });
         print(&format!("{object}\n"));
     } else {
@@ -330,6 +385,10 @@ fn tell(args: &Args, conformed: &Conformed, options: &Options<'_>) -> Result<(),
             print(&format!("and {} more\n", report.failures.len() - PRINTED));
         }
         print(&summary_text(conformed));
+        print(&match notices {
+            Some(notices) => format!("this suite notices {} of faults that nothing was tuned on\n", notices.held_out),
+            None => "how many faults this suite notices was not measured\n".into(),
+        });
         if *verdict == Verdict::Fails {
             print(&format!("again: {}\n", options.command));
         }
