@@ -7,13 +7,18 @@ use std::time::Duration;
 use vyre_smith::fuzz::{Config, Programs, Source, Summary, fuzz};
 use vyre_smith::generate::{Preset, dna, generate};
 use vyre_smith::subjects::subject;
+use vyre_worker::backend::BackendSubject;
 use vyre_worker::{Case, Contained, Failure, Job, Outputs, Pool, Ran, Settings, Subject, serve_judge};
 
 const PROGRAMS: u64 = 2000;
 
 /// What `vyre-bench worker` does: the other side of the isolated run below.
 pub fn worker() {
-    let make = || if std::env::var_os(ECHO).is_some() { Box::new(Echo) as Box<dyn Subject> } else { bulk() };
+    let make = || match (std::env::var_os(ECHO), std::env::var(BACKEND)) {
+        (Some(_), _) => Box::new(Echo) as Box<dyn Subject>,
+        (None, Ok(name)) => Box::new(BackendSubject::named(&name).expect("it names a backend").expect("which is there")),
+        (None, Err(_)) => bulk(),
+    };
     if let Err(error) = serve_judge(make) {
         eprintln!("{error}");
     }
@@ -43,6 +48,21 @@ fn pool(echo: bool) -> Result<Pool, String> {
     };
     Pool::start(command, Settings::default())
 }
+
+/// A pool whose worker is a backend in a form.
+pub fn pool_of(backend: &str) -> Result<Pool, String> {
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let backend = backend.to_string();
+    let command = move || {
+        let mut command = Command::new(&program);
+        command.arg("worker").env(BACKEND, &backend);
+        command
+    };
+    Pool::start(command, Settings::default())
+}
+
+/// The backend that the worker is, if it is one.
+const BACKEND: &str = "VYRE_BENCH_BACKEND";
 
 /// Whether the worker only gives inputs back.
 const ECHO: &str = "VYRE_BENCH_ECHO";

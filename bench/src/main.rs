@@ -3,6 +3,7 @@
 //! `cargo run --release -p vyre-bench` runs the candidates in turn, round after round, and keeps each one's fastest round: whatever
 //! else the machine does meets all of them alike. Nothing here is asserted; the numbers are for people.
 
+mod conform;
 mod driver;
 mod fuzz;
 mod kernels;
@@ -56,7 +57,7 @@ fn main() {
         return fuzz::worker();
     }
     // `vyre-bench NAME …` measures these alone.
-    let parts: [(&str, fn()); 9] = [
+    let parts: [(&str, fn()); 10] = [
         ("bulk", evaluators),
         ("checked", checked_against_plain),
         ("xor", xor_against_native),
@@ -66,6 +67,7 @@ fn main() {
         ("fuzz", fuzz::figures),
         ("isolation", fuzz::isolation),
         ("mutants", mutants::figures),
+        ("conform", conform::figures),
     ];
     for (name, part) in parts {
         if args.is_empty() || args.iter().any(|arg| arg == name) {

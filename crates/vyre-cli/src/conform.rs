@@ -268,7 +268,8 @@ fn tested<'a>(
     backend: &str,
     make: &'a (dyn Fn(&str) -> Result<Box<dyn Subject>, String> + Sync),
 ) -> Result<Tested<'a>, Failure> {
-    if backend.starts_with(EXEC) || args.test_subjects && backend.contains(':') {
+    let is_subject = backend.starts_with(EXEC) || backend.starts_with(mutants::PREFIX) || args.test_subjects && backend.contains(':');
+    if is_subject {
         // Asked once here, so that a command that does not work is told before anything else.
         let worker = make(backend).map_err(Failure::Usage)?;
         return Ok(Tested {

@@ -211,3 +211,17 @@ fn a_damaged_ledger_is_told_and_not_believed() {
     }
     assert!(told > 0);
 }
+
+#[test]
+fn a_device_that_fails_on_everything_is_not_asked_about_every_case() {
+    static ASKED: AtomicUsize = AtomicUsize::new(0);
+    let broken = |_: &Case, answer: &mut Answer| {
+        ASKED.fetch_add(1, Ordering::Relaxed);
+        answer.outcome = Err(Failure::Hung(std::time::Duration::from_secs(60)));
+    };
+    let outcome = conform(&plan(vec![xor(65_536)]), &How { change: broken, ..How::default() }).unwrap();
+    assert_eq!((outcome.report.summary.failed, outcome.report.summary.passed), (2 * 65_536, 0));
+    // Two sections and perhaps a control, each halved sixteen times until the first case is reached, and fifteen more cases.
+    let asked = ASKED.load(Ordering::Relaxed);
+    assert!(asked < 600, "{asked} dispatches");
+}

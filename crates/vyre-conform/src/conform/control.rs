@@ -8,12 +8,12 @@
 use super::number;
 use super::unit::{examine, first_cases};
 use crate::digest::Digest;
-use crate::examine::{Examiner, Flip};
+use crate::examine::{Examiner, Flip, MUTANT_LIMIT};
 use crate::mutants::{self, Mutant};
 use crate::plan::{Plan, Unit};
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 use vyre_smith::subjects::subject;
 use vyre_worker::caught;
 
@@ -81,17 +81,13 @@ pub(super) struct Found {
 /// Mutants that are looked at before a bit is flipped instead.
 const MUTANTS: usize = 200;
 
-/// How long a dispatch may take on a mutant, some of which never end.
-pub(crate) const LIMIT: Duration = Duration::from_secs(2);
-
 impl Control {
     /// Runs a unit with the fault.
     pub fn run(self, plan: &Plan, unit: Unit, examiner: &mut Examiner<'_>, seed: u64, most_groups: u64) -> Result<Found, String> {
         let mutant = self.mutant.and_then(|from| showing(plan, unit, from, seed, most_groups));
         let (planted, done) = match mutant {
             Some(mutant) => {
-                let mut examiner = Examiner::new(vec![mutant.subject()]);
-                examiner.timeout = Some(LIMIT);
+                let mut examiner = Examiner::of_mutant(mutant);
                 (mutant.name.clone(), examine(plan, unit, &mut examiner, seed, most_groups, None)?)
             }
             None => {
@@ -106,7 +102,7 @@ impl Control {
 /// A mutant whose bytes for the first cases of a unit are not those of the device that it was made from.
 fn showing(plan: &Plan, unit: Unit, from: u64, seed: u64, most_groups: u64) -> Option<&'static Mutant> {
     let mut cases = first_cases(plan, unit, seed, most_groups);
-    cases.iter_mut().for_each(|case| case.config.timeout = Some(LIMIT));
+    cases.iter_mut().for_each(|case| case.config.timeout = Some(MUTANT_LIMIT));
     let program = &cases.first()?.program;
     let mut right = subject("bulk").ok()?;
     let expected: Vec<_> = right.run_batch(&cases).into_iter().map(|answer| answer.outcome).collect();

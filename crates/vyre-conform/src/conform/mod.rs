@@ -15,7 +15,6 @@ use crate::plan::Plan;
 use crate::regression::{self, Keeper};
 use crate::report::{RunReport, Summary};
 use crate::stream::gather;
-pub(crate) use control::LIMIT;
 use control::{Control, Found, Places};
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;

@@ -5,7 +5,8 @@
 //! seed, is also given to the plain interpreter, and specs that have no Rust of their own are judged by it alone.
 //!
 //! A dispatch that fails as a whole (a crash, a hang, a wild write, a trap that nobody expects) is halved until the one case is found
-//! that fails by itself.
+//! that fails by itself. If the first of them all fail, so does the rest: a device that hangs on everything is not asked about thousands
+//! of cases one by one.
 
 mod expected;
 mod layout;
@@ -15,6 +16,7 @@ pub(crate) use expected::{mixed, output_bytes};
 pub(crate) use layout::{Dispatch, Target};
 pub(crate) use whole::Both;
 
+use crate::mutants::Mutant;
 use crate::spec::Comparator;
 use expected::Expected;
 use std::time::Duration;
@@ -106,7 +108,17 @@ pub(crate) struct Examiner<'s> {
     pub flip: Option<Flip>,
     /// How long a dispatch may take, where nobody else looks at the clock.
     pub timeout: Option<Duration>,
+    /// Whether the case is looked for that makes a dispatch fail; otherwise all of its cases have failed.
+    pub looks_closer: bool,
+    /// Cases that were looked at one by one since the last batch was begun: those that failed, and those that did not.
+    alone: (usize, usize),
 }
+
+/// How long a dispatch may take on a mutant.
+pub(crate) const MUTANT_LIMIT: Duration = Duration::from_secs(2);
+
+/// If so many cases that were looked at one by one have failed, and none has not, nobody looks any further.
+const HOPELESS: usize = 16;
 
 /// Which bit is flipped; each number is taken modulo what there is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -143,11 +155,21 @@ impl<'s> Examiner<'s> {
     /// Over these subjects, which are one device in different forms; there is at least one.
     pub fn new(subjects: Vec<Box<dyn Subject + 's>>) -> Self {
         assert!(!subjects.is_empty(), "there is a device to examine");
-        Examiner { subjects, max_output_bytes: usize::MAX, flip: None, timeout: None }
+        Examiner { subjects, max_output_bytes: usize::MAX, flip: None, timeout: None, looks_closer: true, alone: (0, 0) }
+    }
+
+    /// Over a device with a planted fault, of which nobody wants to know more than whether it shows. Some of them never end.
+    pub fn of_mutant(mutant: &Mutant) -> Self {
+        Examiner { timeout: Some(MUTANT_LIMIT), looks_closer: false, ..Examiner::new(vec![mutant.subject()]) }
     }
 
     /// Judges dispatches of one target. `salt` decides what is changed for the second run and which cases the reference sees.
     pub fn examine(&mut self, target: &Target<'_>, dispatches: Vec<Dispatch>, salt: u64) -> Result<Examined, NotRun> {
+        self.alone = (0, 0);
+        self.examine_part(target, dispatches, salt)
+    }
+
+    fn examine_part(&mut self, target: &Target<'_>, dispatches: Vec<Dispatch>, salt: u64) -> Result<Examined, NotRun> {
         let mut sum = Examined::default();
         let pairs = self.run(target, &dispatches, salt);
         let mut first = 0;
@@ -236,14 +258,15 @@ impl<'s> Examiner<'s> {
                 let second = target.layout.unrotated(pair.second.outcome.unwrap_or_default(), cases, pair.rotated);
                 let mut judged = compare(target, &expected, cases, pair.first.outcome.unwrap_or_default(), second, &pair.changed);
                 judged.confirmed = confirmed;
+                self.alone.1 += 1;
                 Ok(judged)
             }
-            _ if cases > 1 => {
+            _ if cases > 1 && self.looks_closer && !matches!(self.alone, (HOPELESS.., 0)) => {
                 let mut sum = Examined::default();
                 let mut first = 0;
                 for half in target.layout.halves(dispatch) {
                     let cases = half.cases;
-                    sum.take(self.examine(target, vec![half], salt)?, first);
+                    sum.take(self.examine_part(target, vec![half], salt)?, first);
                     first += cases;
                 }
                 // The halves have asked the reference as well; the cases are the same.
@@ -261,6 +284,7 @@ impl<'s> Examiner<'s> {
                     (None, None) => unreachable!("one of them failed"),
                 };
                 let kind = if one == other { FindingKind::Dispatch } else { FindingKind::Nondeterministic };
+                self.alone.0 += 1;
                 Ok(every_case(&expected, cases, kind, &message))
             }
         }

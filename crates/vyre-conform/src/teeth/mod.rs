@@ -10,7 +10,7 @@ mod recorded;
 pub use rate::Rate;
 pub use recorded::{Recorded, recorded};
 
-use crate::conform::{LIMIT, examine_unit};
+use crate::conform::examine_unit;
 use crate::examine::Examiner;
 use crate::mutants::{Class, Mutant};
 use crate::plan::{Plan, What};
@@ -69,8 +69,7 @@ pub fn measure(
 
 fn bite(plan: &Plan, mutant: &Mutant, seed: u64, stop: &AtomicBool) -> Bite {
     let began = Instant::now();
-    let mut examiner = Examiner::new(vec![mutant.subject()]);
-    examiner.timeout = Some(LIMIT);
+    let mut examiner = Examiner::of_mutant(mutant);
     let (mut units, mut killed_by) = (0, None);
     // Sections of one program follow each other, so the answer of the last one is remembered.
     let mut last: Option<(*const vyre_foundation::ir::Program, bool)> = None;

@@ -1,0 +1,212 @@
+//! `vyre conform` as users meet it: real processes, real files, signals, and backends that go wrong.
+
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+use tempfile::TempDir;
+
+fn command(folder: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_vyre"));
+    command.arg("conform").args(args).current_dir(folder);
+    command
+}
+
+/// Exit status, standard output and standard error.
+fn conform(folder: &Path, args: &[&str]) -> (i32, String, String) {
+    let output = command(folder, args).output().expect("vyre starts");
+    let text = |bytes| String::from_utf8(bytes).expect("it writes UTF-8");
+    (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
+}
+
+fn folder() -> TempDir {
+    tempfile::tempdir().expect("a temporary folder")
+}
+
+/// The last line of JSON: the whole.
+fn whole(out: &str) -> Value {
+    serde_json::from_str(out.lines().last().expect("a line")).expect("JSON")
+}
+
+#[test]
+fn a_right_backend_holds_and_says_what_was_done() {
+    let folder = folder();
+    let (code, out, err) = conform(folder.path(), &["ops.int.add:u32", "programs.atomics", "--backend", "bulk"]);
+    assert_eq!(code, 0, "{out}{err}");
+    assert!(out.contains("0 failed") && out.contains("planted faults noticed") && out.contains("holds: "), "{out}");
+    assert!(folder.path().join(".vyre/conform/bulk-smoke/run.redb").exists());
+    let (code, out, _) = conform(folder.path(), &["ops.int.add:u32", "programs.atomics", "--in-process", "--json"]);
+    let told = whole(&out);
+    assert_eq!((code, &told["verdict"], told["summary"]["failed"].as_u64()), (0, &Value::from("holds"), Some(0)));
+    assert!(told["run"]["controls"]["ran"].as_u64() > Some(0) && told["not_confirmed"].as_array().is_some_and(Vec::is_empty), "{told}");
+}
+
+#[test]
+fn mistakes_are_told_and_nothing_is_run() {
+    let folder = folder();
+    std::fs::write(folder.path().join("bad.vyre"), "program p {\n  out[0] = 1\n}\n").expect("it is written");
+    let rows: [(&[&str], i32, &str); 9] = [
+        (&["ops.int.ad"], 2, "`ops.int.ad` means nothing in the suite"),
+        (&["ops::u32"], 2, "has an empty word"),
+        (&["--backend", "bluk"], 2, "bluk"),
+        (&["--backend", "exec:/does/not/exist"], 2, "/does/not/exist"),
+        (&["--tier", "enormous"], 2, "smoke, standard, deep"),
+        (&["--shard", "5/4"], 2, "there is no shard 5 of 4"),
+        (&["--shard", "x"], 2, "0/4"),
+        (&["bad.vyre"], 1, "E0204"),
+        (&["missing.vyre"], 2, "missing.vyre"),
+    ];
+    for (args, code, says) in rows {
+        let (found, out, err) = conform(folder.path(), args);
+        assert_eq!(found, code, "{args:?}: {out}{err}");
+        assert!(out.contains(says) || err.contains(says), "{args:?} does not say `{says}`:\n{out}{err}");
+        assert!(!err.contains("panicked"), "{args:?}: {err}");
+    }
+    assert!(!folder.path().join(".vyre").exists());
+}
+
+#[test]
+fn the_list_has_names_that_queries_take() {
+    let folder = folder();
+    let (code, out, _) = conform(folder.path(), &["--list", "ops.int.add:u32:wg=64"]);
+    assert_eq!(code, 0);
+    let names: Vec<&str> = out.lines().collect();
+    assert!(names.len() > 1 && names.iter().all(|name| name.starts_with("ops.int.add:u32:")), "{out}");
+    let (section, _) = names[0].rsplit_once(':').expect("a section and a number");
+    let (_, again, _) = conform(folder.path(), &["--list", section]);
+    assert!(again.lines().all(|name| name.starts_with(section)), "{again}");
+}
+
+#[test]
+fn a_kernel_of_the_users_is_proven_on_a_device() {
+    let folder = folder();
+    let kernel = "program third {\n  workgroup 64\n  buffer a: read f32 @0\n  buffer out: output f32 @1\n\n  if gid.x < len(out) {\n    out[gid.x] = exp(a[gid.x]) / 3.0\n  }\n}\n";
+    std::fs::write(folder.path().join("third.vyre"), kernel).expect("it is written");
+    let (code, out, err) = conform(folder.path(), &["third.vyre", "--backend", "bulk", "--json"]);
+    assert_eq!(code, 0, "{out}{err}");
+    assert_eq!(whole(&out)["summary"]["tested"].as_u64(), Some(512));
+    let mutant = ["third.vyre", "--backend", "mutant:operator/div.f32-is-mul", "--json"];
+    let (code, out, err) = conform(folder.path(), &mutant);
+    assert_eq!(code, 1, "{out}{err}");
+}
+
+#[test]
+fn a_worker_of_somebody_elses_is_judged_like_any_other() {
+    let folder = folder();
+    let worker = concat!("exec:python3 ", env!("CARGO_MANIFEST_DIR"), "/../../examples/worker.py");
+    let (code, out, err) = conform(folder.path(), &["ops.int.add:u32:wg=64:boundary", "--backend", worker, "--json"]);
+    let told = whole(&out);
+    assert_eq!(code, 0, "{out}{err}");
+    assert!(told["summary"]["tested"].as_u64() > Some(0), "{told}");
+    let (code, _, err) = conform(folder.path(), &["ops.float.exp:f32:wg=64:boundary", "--backend", worker]);
+    assert!(code == 3 && err.contains("cannot run any"), "{err}");
+}
+
+/// Crashes and hangs are found one by one, and nothing else is affected.
+#[test]
+fn cases_that_crash_or_hang_are_found_one_by_one() {
+    let folder = folder();
+    let section = "ops.int.not:u32:wg=64:sampled";
+    let flags = [section, "--backend", "test:rarely", "--test-subjects", "--deadline", "0.3", "--json"];
+    let (code, out, err) = conform(folder.path(), &flags);
+    assert_eq!(code, 1, "{out}{err}");
+    let told = whole(&out);
+    let failures: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let failures: Vec<&Value> = failures.iter().map(|it: &Value| &it["failure"]).filter(|it| !it.is_null()).collect();
+    assert_eq!(told["summary"]["failed"].as_u64(), Some(failures.len() as u64));
+    let mut crashed = 0;
+    for failure in &failures {
+        let hex = failure["input"].as_str().expect("hex");
+        let bytes: Vec<u8> = (0..4).map(|n| u8::from_str_radix(&hex[2 * n..2 * n + 2], 16).expect("hex")).collect();
+        let word = u32::from_le_bytes(bytes.try_into().expect("a word"));
+        assert!(word % 1000 == 7 || word % 10_000 == 13, "{word} is not to blame: {failure}");
+        crashed += u32::from(word % 1000 == 7);
+    }
+    assert!(crashed > 0, "{out}");
+}
+
+/// Runs that are killed, again and again, and go on each time: `VYRE_KILLS` says how often.
+#[test]
+fn a_run_that_is_killed_again_and_again_ends_with_the_same_root() {
+    let kills: u32 = std::env::var("VYRE_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(6);
+    let selection = ["ops.int", "programs", "--seed", "7", "--json"];
+    let undisturbed = folder();
+    let (code, out, err) = conform(undisturbed.path(), &selection);
+    assert_eq!(code, 0, "{err}");
+    let undisturbed = whole(&out);
+    let began = std::time::Instant::now();
+    let folder = folder();
+    let mut killed = 0;
+    let mut wait = 150;
+    let last = loop {
+        let mut run = start(folder.path(), &selection);
+        // Pseudo-random moments, later and later, so that the run gets somewhere whatever the machine does.
+        wait = (wait * 7919 + 104_729) % 2_000;
+        std::thread::sleep(Duration::from_millis(50 + wait));
+        if killed < kills && run.try_wait().expect("it can be waited for").is_none() {
+            run.kill().expect("it is killed");
+            run.wait().expect("it has ended");
+            killed += 1;
+            continue;
+        }
+        let output = run.wait_with_output().expect("it ends");
+        if killed < kills && began.elapsed() < Duration::from_secs(600) {
+            // It was through before its turn: another one, from the beginning.
+            assert_eq!(whole(&String::from_utf8_lossy(&output.stdout))["root"], undisturbed["root"]);
+            continue;
+        }
+        break output;
+    };
+    let told = whole(&String::from_utf8_lossy(&last.stdout));
+    assert_eq!((&told["root"], &told["summary"]), (&undisturbed["root"], &undisturbed["summary"]), "after {killed} kills");
+}
+
+fn start(folder: &Path, args: &[&str]) -> Child {
+    command(folder, args).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("vyre starts")
+}
+
+#[cfg(unix)]
+#[test]
+fn a_signal_commits_what_is_done_and_the_same_command_goes_on() {
+    let folder = folder();
+    let selection = ["ops.int", "ops.float", "--json"];
+    let run = start(folder.path(), &selection);
+    std::thread::sleep(Duration::from_millis(1500));
+    let pid = rustix::process::Pid::from_child(&run);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it is signalled");
+    let output = run.wait_with_output().expect("it ends");
+    let out = String::from_utf8_lossy(&output.stdout).into_owned();
+    if output.status.code() == Some(0) {
+        // It was through before the signal came.
+        return;
+    }
+    assert_eq!(output.status.code(), Some(3), "{out}");
+    let (code, rest, err) = conform(folder.path(), &selection);
+    assert_eq!(code, 0, "{rest}{err}");
+    let undisturbed = self::folder();
+    let (_, out, _) = conform(undisturbed.path(), &selection);
+    assert_eq!(whole(&rest)["root"], whole(&out)["root"]);
+}
+
+#[test]
+fn two_runs_on_one_folder_the_second_is_refused() {
+    let folder = folder();
+    let selection = ["ops.int", "--state", "state"];
+    let mut first = start(folder.path(), &selection);
+    std::thread::sleep(Duration::from_millis(700));
+    let (code, out, err) = conform(folder.path(), &selection);
+    if first.try_wait().expect("it can be waited for").is_none() {
+        assert!(code == 2 && err.contains("another run uses the state folder `state`"), "{code} {out}{err}");
+    }
+    first.wait().expect("it ends");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_full_disk_is_told() {
+    let folder = folder();
+    let script = format!("trap '' XFSZ; ulimit -f 40; exec {} conform ops.int --jobs 1", env!("CARGO_BIN_EXE_vyre"));
+    let output = Command::new("sh").args(["-c", &script]).current_dir(folder.path()).output().expect("sh starts");
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(2) && err.contains("run.redb") && !err.contains("panicked"), "{:?} {err}", output.status);
+}
