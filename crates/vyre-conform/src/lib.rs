@@ -1,8 +1,10 @@
 //! Proof that a backend gives the reference's bytes.
 //!
 //! - [`OpSpec`]: an op as the suite sees it: a program, the same in plain Rust, and what a case is.
+//! - [`cpu`]: what ops mean, in plain Rust.
 //! - [`space`]: where cases come from.
 
+pub mod cpu;
 pub mod space;
 pub mod spec;
 

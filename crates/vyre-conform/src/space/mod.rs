@@ -3,8 +3,20 @@
 //! A space is random-access: case n is computed from n, so that nothing is kept, a run can begin anywhere, and any case can be made
 //! again by whoever doubts it.
 
+mod boundary;
+mod exhaustive;
+mod layout;
+mod strata;
+
+pub use boundary::{Boundary, MOST_COMBINATIONS};
+pub use exhaustive::{Exhaustive, MOST_BITS};
+pub use layout::{Kind, Layout, Unit};
+pub use strata::Sampled;
+
+use crate::spec::OpSpec;
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// What it says about an op that all cases of a space pass.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -50,4 +62,18 @@ pub trait Space: Send + Sync {
     /// Puts the cases of the range behind what the columns hold, one column for each input. If a case is a dispatch, the range has one
     /// case, and the columns become its buffers.
     fn fill(&self, draw: Draw, cases: Range<u64>, columns: &mut [Vec<u8>]);
+}
+
+/// The spaces that an op's signature gives: all values if those are few enough, combinations of boundary values, and samples. None if a
+/// case is a dispatch, whose lengths no signature tells.
+#[must_use]
+pub fn derived(spec: &OpSpec) -> Vec<Arc<dyn Space>> {
+    let Some(layout) = Layout::of(spec) else { return Vec::new() };
+    let mut spaces: Vec<Arc<dyn Space>> = Vec::new();
+    if let Some(exhaustive) = Exhaustive::of(&layout) {
+        spaces.push(Arc::new(exhaustive));
+    }
+    spaces.push(Arc::new(Boundary::of(&layout, spec.boundary())));
+    spaces.push(Arc::new(Sampled::of(&layout)));
+    spaces
 }
