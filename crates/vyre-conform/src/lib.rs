@@ -3,10 +3,12 @@
 //! - [`OpSpec`]: an op as the suite sees it: a program, the same in plain Rust, and what a case is.
 //! - [`cpu`]: what ops mean, in plain Rust.
 //! - [`space`]: where cases come from.
+//! - [`suite`]: the specs of the language.
 
 pub mod cpu;
 pub mod space;
 pub mod spec;
+pub mod suite;
 
 pub use space::{Draw, Evidence, Space};
 pub use spec::{Columns, Comparator, Extent, OpSignature, OpSpec, OpSpecBuilder, Shape, SpecError};
