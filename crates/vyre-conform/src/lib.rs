@@ -1,7 +1,9 @@
 //! Proof that a backend gives the reference's bytes.
 //!
 //! - [`OpSpec`]: an op as the suite sees it: a program, the same in plain Rust, and what a case is.
+//! - [`cpu`]: what ops mean, in plain Rust.
 //! - [`space`]: where cases come from.
+//! - [`suite`]: the specs of the language.
 //! - [`StreamingRunner`]: runs ops on a backend over cases of the user's own.
 
 pub mod cases;

@@ -137,8 +137,10 @@ macro_rules! narrow_floats {
                 F32::<M>::canonical($format.decode(<$memory>::from_le_bytes(array(bytes)).into()))
             }
             fn store(value: f32, bytes: &mut [u8]) {
+                // What is stored is a float too, so it is +0 if it is tiny in a program that has no tiny floats.
                 let code = $format.encode(F32::<M>::canonical(value));
-                bytes.copy_from_slice(&(code as $memory).to_le_bytes());
+                let tiny = M::FLUSHES && F32::<M>::canonical($format.decode(code)) == 0.0;
+                bytes.copy_from_slice(&(if tiny { 0 } else { code as $memory }).to_le_bytes());
             }
         }
     )* };

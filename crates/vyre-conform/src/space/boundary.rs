@@ -57,7 +57,7 @@ fn integers(width: u32) -> Vec<u64> {
 /// Every class of float, by its parts: no decimal, so that one list serves all formats.
 fn floats(width: u32, exponent_bits: u32) -> Vec<u64> {
     let mantissa_bits = width - 1 - exponent_bits;
-    let one = (1 << mantissa_bits) as u64;
+    let one = 1_u64 << mantissa_bits;
     let bias = (1_u64 << (exponent_bits - 1)) - 1;
     let top = (1_u64 << exponent_bits) - 1;
     let power = |exponent: i64| (bias as i64 + exponent).clamp(1, top as i64 - 1) as u64 * one;
