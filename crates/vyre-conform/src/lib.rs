@@ -2,9 +2,11 @@
 //!
 //! - [`OpSpec`]: an op as the suite sees it: a program, the same in plain Rust, and what a case is.
 //! - [`space`]: where cases come from.
+//! - [`suite`]: the specs that there are.
 
 pub mod space;
 pub mod spec;
+pub mod suite;
 
 pub use space::{Draw, Evidence, Space};
 pub use spec::{Columns, Comparator, Extent, OpSignature, OpSpec, OpSpecBuilder, Shape, SpecError};

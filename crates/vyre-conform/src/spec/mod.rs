@@ -121,6 +121,24 @@ impl OpSpec {
         &self.spaces
     }
 
+    /// The result of one case in plain Rust, if it is known.
+    #[must_use]
+    pub fn cpu_fn(&self) -> Option<&CpuFn> {
+        self.cpu.as_ref()
+    }
+
+    /// The results of many cases in plain Rust, if there is a form for many.
+    #[must_use]
+    pub fn cpu_batch(&self) -> Option<&BatchFn> {
+        self.batch.as_ref()
+    }
+
+    /// When results of a device agree with the expected ones.
+    #[must_use]
+    pub fn comparator(&self) -> &Comparator {
+        &self.comparator
+    }
+
     /// Whether results of cases are known without running the program.
     #[must_use]
     pub fn has_cpu(&self) -> bool {

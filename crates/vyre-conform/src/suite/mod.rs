@@ -1,0 +1,5 @@
+//! The specs that the suite consists of.
+
+mod compositions;
+
+pub use compositions::compositions;
