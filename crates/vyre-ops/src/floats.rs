@@ -150,4 +150,22 @@ mod tests {
         assert_eq!(sin(std::f32::consts::FRAC_PI_4), std::f32::consts::FRAC_1_SQRT_2);
         assert_eq!(cos(std::f32::consts::FRAC_PI_4), std::f32::consts::FRAC_1_SQRT_2);
     }
+    /// The language's own functions are another opinion: all over their range, and every angle that a transform of up to 8192 points has.
+    #[test]
+    fn the_language_agrees() {
+        let same =
+            |found: f32, of: fn(f32) -> f32, x: f32| assert_eq!(found.to_bits(), of(x).to_bits(), "of {:08x}", x.to_bits());
+        for n in 0..100_000u32 {
+            let x = f32::from_bits(n.wrapping_mul(0x9E37_79B1));
+            same(exp(x), vyre::scalar::elementary::exp, x);
+            // Where results are neither 0 nor infinite nor 1.
+            let x = n as f32 * 0.002 - 105.0;
+            same(exp(x), vyre::scalar::elementary::exp, x);
+        }
+        for n in 0..=1024u16 {
+            let angle = f32::from(n) / 8192.0 * std::f32::consts::TAU;
+            same(sin(angle), vyre::scalar::elementary::sin, angle);
+            same(cos(angle), vyre::scalar::elementary::cos, angle);
+        }
+    }
 }
