@@ -53,6 +53,40 @@ pub fn replace_all(files: &[(&Path, &[u8])]) -> Result<(), FileError> {
     Ok(())
 }
 
+/// A file that does not exist yet.
+#[derive(Clone, Copy, Debug)]
+pub struct NewFile<'f> {
+    /// Where it goes.
+    pub path: &'f Path,
+    /// What it holds.
+    pub bytes: &'f [u8],
+    /// Whether only its owner may read it.
+    pub is_secret: bool,
+}
+
+/// Makes files, none of them over one that is there: if one cannot be made, none is.
+pub fn create_all(files: &[NewFile<'_>]) -> Result<(), FileError> {
+    let about = |path: &Path| {
+        let path = path.to_path_buf();
+        move |error| FileError { path, error }
+    };
+    let mut prepared = Vec::with_capacity(files.len());
+    for new in files {
+        prepared.push((new.path, Prepared::new_file(new).map_err(about(new.path))?));
+    }
+    let mut made: Vec<PathBuf> = Vec::new();
+    for (path, Prepared { file, place }) in prepared {
+        if let Err(error) = file.persist_noclobber(&place) {
+            // Somebody was faster; what this call has made goes again.
+            made.iter().for_each(|place| drop(fs::remove_file(place)));
+            return Err(about(path)(error.error));
+        }
+        sync_folder(&place);
+        made.push(place);
+    }
+    Ok(())
+}
+
 /// Whether a file could be written now; nothing changes.
 pub fn can_replace(path: impl AsRef<Path>) -> Result<(), FileError> {
     let path = path.as_ref();
@@ -107,13 +141,35 @@ impl Prepared {
         Ok(Prepared { file, place })
     }
 
+    fn new_file(new: &NewFile<'_>) -> io::Result<Prepared> {
+        if new.path.symlink_metadata().is_ok() {
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "there is such a file already"));
+        }
+        let place = place(new.path)?;
+        let folder = place.parent().ok_or_else(|| io::Error::other("it is not the path of a file"))?;
+        let mut builder = builder();
+        #[cfg(unix)]
+        if new.is_secret {
+            use std::os::unix::fs::PermissionsExt;
+            builder.permissions(fs::Permissions::from_mode(0o600));
+        }
+        let mut file = builder.tempfile_in(folder)?;
+        file.write_all(new.bytes)?;
+        file.as_file().sync_all()?;
+        Ok(Prepared { file, place })
+    }
+
     fn commit(self) -> io::Result<()> {
         self.file.persist(&self.place).map_err(|error| error.error)?;
-        // The name is on the disk when its folder is. Not every system lets folders be synchronised.
-        match self.place.parent().map(File::open) {
-            Some(Ok(folder)) => folder.sync_all().or(Ok(())),
-            Some(Err(_)) | None => Ok(()),
-        }
+        sync_folder(&self.place);
+        Ok(())
+    }
+}
+
+/// The name of a file is on the disk when its folder is. Not every system lets folders be synchronised.
+fn sync_folder(place: &Path) {
+    if let Some(Ok(folder)) = place.parent().map(File::open) {
+        let _ = folder.sync_all();
     }
 }
 
@@ -223,6 +279,34 @@ mod tests {
         assert!(replace(folder.path().join("no/such/folder"), b"x").is_err());
         assert!(can_replace(&kept).is_err() && can_replace(folder.path().join("new")).is_ok());
         assert_eq!(names(folder.path()), ["inner", "kept"]);
+    }
+
+    #[test]
+    fn new_files_are_made_together_and_never_over_others() {
+        let folder = folder();
+        let [one, two, bad] = ["one", "two", "no/file"].map(|name| folder.path().join(name));
+        fn new(path: &Path, is_secret: bool) -> NewFile<'_> {
+            NewFile { path, bytes: b"new", is_secret }
+        }
+        assert!(create_all(&[new(&one, true), new(&bad, false)]).is_err());
+        assert!(names(folder.path()).is_empty());
+        replace(&two, b"old").unwrap();
+        let error = create_all(&[new(&one, true), new(&two, false)]).unwrap_err().to_string();
+        assert!(error.contains("two") && error.contains("already"), "{error}");
+        assert_eq!((fs::read(&two).unwrap(), names(folder.path())), (b"old".to_vec(), vec!["two".to_string()]));
+        // One file under two names: the second finds the first.
+        assert!(create_all(&[new(&one, true), new(&one, false)]).is_err());
+        assert_eq!(names(folder.path()), ["two"]);
+        create_all(&[new(&one, true)]).unwrap();
+        assert_eq!(fs::read(&one).unwrap(), b"new");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::{PermissionsExt, symlink};
+            assert_eq!(fs::metadata(&one).unwrap().permissions().mode() & 0o777, 0o600);
+            // A link to a file that is not there yet is a name that is taken.
+            symlink("later", folder.path().join("link")).unwrap();
+            assert!(create_all(&[new(&folder.path().join("link"), true)]).is_err());
+        }
     }
 
     #[test]
