@@ -42,8 +42,13 @@ pub(super) fn keep(
         origin: None,
         versions,
     };
-    let written = bundle.write(&regressions(folder), |file| format!("vyre fuzz --replay {}", file.display()));
+    let written = bundle.write(&regressions(folder), again_command);
     written.map_err(|error| LedgerError::Io(folder.into(), error.to_string()))
+}
+
+/// The command that runs a bundle again.
+pub(super) fn again_command(file: &Path) -> String {
+    format!("vyre fuzz --replay {}", file.display())
 }
 
 fn regressions(folder: &Path) -> PathBuf {

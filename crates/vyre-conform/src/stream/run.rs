@@ -5,11 +5,12 @@ use super::{InputGenerator, RunError, StreamingProgress, StreamingRunner, UNIT, 
 use crate::digest::Digest;
 use crate::examine::{Dispatch, Examined, Examiner, Finding, FindingKind, NotRun, Target};
 use crate::in_process::InProcess;
-use crate::ledger::{Identity, Ledger, Range, UnitRecord, root_of};
+use crate::ledger::{Identity, Ledger, Range, UnitRecord, remark, root_of};
 use crate::report::{ParityFailure, Remark, RunReport, Summary};
 use crate::spec::{OpSpec, frames};
 use crate::unit::UnitSum;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use vyre_driver::VyreBackend;
 use vyre_driver::backend::UNVERSIONED;
@@ -42,6 +43,7 @@ pub(super) fn run(mut runner: StreamingRunner, backend: &dyn VyreBackend, ops: &
     let mut state = Run {
         progress: StreamingProgress { tested: sum.tested, passed: sum.passed, failed: sum.failed, ..Default::default() },
         kept: BTreeMap::new(),
+        shown: BTreeSet::new(),
         range: Range::default(),
         told: Vec::new(),
         began: Instant::now(),
@@ -148,7 +150,8 @@ fn report(ledger: &Ledger, mut summary: Summary, mut failures: Vec<ParityFailure
         leaves.entry(section.into()).or_default().insert(record.first, record.leaf(section));
     })?;
     failures.extend(ledger.failures()?);
-    let skipped = ledger.remarks()?.into_iter().map(|(section, _, what)| Remark { section, what }).collect();
+    let skipped = ledger.remarks()?.into_iter().filter(|(_, kind, _)| kind == remark::SKIPPED);
+    let skipped = skipped.map(|(section, _, what)| Remark { section, what }).collect();
     let unsaid = |section| Remark { section, what: "the device does not say which workgroup size it ran".into() };
     let not_confirmed = not_confirmed.into_iter().map(unsaid).collect();
     Ok(RunReport { failures, summary, root: root_of(&leaves), units, skipped, not_confirmed })
@@ -180,6 +183,8 @@ struct Run<'r> {
     progress: StreamingProgress,
     /// By op: failures that are kept.
     kept: BTreeMap<String, usize>,
+    /// Sections of which a failure is shown with its program.
+    shown: BTreeSet<String>,
     /// Cases so far, of the whole run, and units.
     number: u64,
     units: u64,
@@ -354,7 +359,7 @@ impl Run<'_> {
         let examined = examined.map_err(|NotRun(why)| RunError::Stopped(why))?;
         unit.sum.take(&examined, labels.len() as u64);
         if let Some(why) = &examined.skipped {
-            self.range.remarks.push((section.id.clone(), "skipped", why.clone()));
+            self.range.remarks.push((section.id.clone(), remark::SKIPPED, why.clone()));
         }
         self.take_findings(section, examined, &dispatches, &labels)
     }
@@ -375,8 +380,15 @@ impl Run<'_> {
             let label = labels[finding.case].clone();
             let failure = self.failure(section, finding, label, input);
             let is_kept = self.keep(failure.clone());
+            let mut again = None;
             if is_kept && failure.kind != FindingKind::Case && self.kept[&failure.op_id] <= regression::KEPT {
-                self.regression(section, &failure, dispatch, case)?;
+                again = self.regression(section, &failure, dispatch, case)?;
+            }
+            if self.shown.insert(section.id.clone()) {
+                let program = vyre_foundation::text::print(section.target.program).text;
+                self.range.remarks.push((section.id.clone(), remark::PROGRAM, program.to_string()));
+                let again = again.map(|file| (section.id.clone(), remark::AGAIN, regression::again_command(&file)));
+                self.range.remarks.extend(again);
             }
         }
         Ok(())
@@ -418,8 +430,8 @@ impl Run<'_> {
         failure: &ParityFailure,
         dispatch: &Dispatch,
         case: usize,
-    ) -> Result<(), RunError> {
-        let Some(folder) = &self.runner.state else { return Ok(()) };
+    ) -> Result<Option<PathBuf>, RunError> {
+        let Some(folder) = &self.runner.state else { return Ok(None) };
         let layout = &section.target.layout;
         let alone = match &layout.inputs {
             Some(sizes) => {
@@ -428,7 +440,7 @@ impl Run<'_> {
             }
             None => dispatch.clone(),
         };
-        let Ok(case) = section.target.case(&alone) else { return Ok(()) };
+        let Ok(case) = section.target.case(&alone) else { return Ok(None) };
         let columns = |bytes: &[u8]| -> Outputs {
             let mut rest = bytes;
             let sizes = layout.outputs.clone().unwrap_or_else(|| crate::examine::output_bytes(&case));
@@ -441,8 +453,7 @@ impl Run<'_> {
         };
         let (expected, found) = (columns(&failure.cpu_output), columns(&failure.gpu_output));
         let found = if failure.gpu_output.is_empty() { Err(Failure::Device(failure.message.clone())) } else { Ok(found) };
-        regression::keep(folder, self.name, failure, case, expected, found)?;
-        Ok(())
+        Ok(Some(regression::keep(folder, self.name, failure, case, expected, found)?))
     }
 
     /// Ends a unit.
