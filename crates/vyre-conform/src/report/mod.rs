@@ -1,4 +1,19 @@
-//! What a run says in the end.
+//! What a run says in the end, for people and for other tools.
+//!
+//! [`Report`] is a run as it is told; each of its methods writes it in one form. What a form leaves out, it counts.
+
+mod hex;
+mod html;
+mod junit;
+mod lines;
+mod markdown;
+mod text;
+mod whole;
+
+pub use hex::{Cell, HexDiff, Lane, Row, lane};
+pub(crate) use markdown::{code, cut, escaped};
+pub use whole::Report;
+pub(crate) use whole::{duration, grouped};
 
 use crate::digest::Digest;
 use crate::examine::FindingKind;
