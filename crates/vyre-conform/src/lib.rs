@@ -2,23 +2,31 @@
 //!
 //! - [`OpSpec`]: an op as the suite sees it: a program, the same in plain Rust, and what a case is.
 //! - [`cpu`]: what ops mean, in plain Rust.
-//! - [`space`]: where cases come from.
-//! - [`suite`]: the specs of the language.
+//! - [`space`]: where cases come from; [`cases`]: those that are whole dispatches with programs of their own.
+//! - [`suite`]: the specs of the language; [`Plan`]: a part of it; [`mod@conform`]: a run of that on a device.
+//! - [`ledger`]: what a run has done. [`evidence`]: what it proves; [`cert`]: the same, signed; [`expectations`]: failures that are
+//!   known; [`report`] and [`diff`]: for people and other tools.
+//! - [`mutants`]: devices with one fault each; [`teeth`]: which of them the suite notices.
 //! - [`StreamingRunner`]: runs ops on a backend over cases of the user's own.
 
 pub mod cases;
+pub mod cert;
 pub mod conform;
 pub mod cpu;
+mod date;
+pub mod diff;
 mod digest;
 mod error;
+pub mod evidence;
 mod examine;
+pub mod expectations;
 mod in_process;
 pub mod ledger;
 pub mod mutants;
 mod plan;
 mod query;
 mod regression;
-mod report;
+pub mod report;
 pub mod space;
 pub mod spec;
 mod stream;
@@ -27,6 +35,7 @@ pub mod teeth;
 mod unit;
 
 pub use cases::{Cases, KernelCases, ProgramCases};
+pub use date::Date;
 pub use digest::Digest;
 pub use error::RunError;
 pub use examine::FindingKind;

@@ -242,6 +242,8 @@ fn section(
         cases,
         launches: cases.div_ceil(to_a_launch),
         profile: profile(program),
+        outputs: spec.signature.outputs.iter().map(ToString::to_string).collect(),
+        is_order_dependent: false,
     };
     let what = What::Op { spec: number, program: program.clone(), space: space.clone() };
     Some(Section { info, what, unit })
@@ -262,6 +264,8 @@ fn whole(cases: Arc<dyn Cases>, tier: Tier) -> Section {
         cases: asked,
         launches: asked,
         profile: cases.profile(),
+        outputs: Vec::new(),
+        is_order_dependent: false,
     };
     Section { info, what: What::Whole(cases), unit: DISPATCHES }
 }

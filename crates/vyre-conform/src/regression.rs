@@ -4,10 +4,10 @@
 //! overwritten. If the op has had another edition since, the reference says what is expected today.
 
 use crate::examine::{Both, Dispatch, Finding, FindingKind, Target, output_bytes};
-use crate::ledger::{LedgerError, Range};
+use crate::ledger::{LedgerError, Range, remark};
 use crate::report::ParityFailure;
 use crate::spec::frame;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use vyre_foundation::case::Case;
 use vyre_smith::subjects::expected;
@@ -128,7 +128,7 @@ impl Shown {
             origin: None,
             versions,
         };
-        let written = bundle.write(&regressions(folder), |file| format!("vyre fuzz --replay {}", file.display()));
+        let written = bundle.write(&regressions(folder), again_command);
         written.map(Some).map_err(|error| LedgerError::Io(folder.into(), error.to_string()))
     }
 }
@@ -153,6 +153,8 @@ fn failure(target: &Target<'_>, place: Place<'_>, finding: Finding, input: Vec<u
 /// Keeps failures, up to a number for each op; nobody keeps count of them here but for that.
 pub(crate) struct Keeper {
     by_op: BTreeMap<String, usize>,
+    /// Sections of which a failure is shown with its program.
+    shown: BTreeSet<String>,
     folder: Option<PathBuf>,
     subject: String,
 }
@@ -160,21 +162,32 @@ pub(crate) struct Keeper {
 impl Keeper {
     /// Bundles go into the folder, if there is one.
     pub fn new(folder: Option<PathBuf>, subject: &str) -> Keeper {
-        Keeper { by_op: BTreeMap::new(), folder, subject: subject.into() }
+        Keeper { by_op: BTreeMap::new(), shown: BTreeSet::new(), folder, subject: subject.into() }
     }
 
     /// Keeps a failure for the next commit, and as a bundle.
     pub fn keep(&mut self, shown: Shown, range: &mut Range) -> Result<(), LedgerError> {
         let kept = self.by_op.entry(shown.failure.op_id.clone()).or_default();
         *kept += 1;
-        if let (Some(folder), true) = (&self.folder, *kept <= BUNDLES) {
-            shown.write(folder, &self.subject)?;
+        let file = match &self.folder {
+            Some(folder) if *kept <= BUNDLES => shown.write(folder, &self.subject)?,
+            Some(_) | None => None,
+        };
+        if let Some(alone) = shown.alone.as_ref().filter(|_| self.shown.insert(shown.failure.unit.clone())) {
+            let section = &shown.failure.unit;
+            range.remarks.push((section.clone(), remark::PROGRAM, alone.case.program.to_string()));
+            range.remarks.extend(file.map(|file| (section.clone(), remark::AGAIN, again_command(&file))));
         }
         if *kept <= KEPT {
             range.failures.push(shown.failure);
         }
         Ok(())
     }
+}
+
+/// The command that runs a bundle again.
+fn again_command(file: &Path) -> String {
+    format!("vyre fuzz --replay {}", file.display())
 }
 
 fn regressions(folder: &Path) -> PathBuf {

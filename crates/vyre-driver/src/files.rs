@@ -90,6 +90,40 @@ pub(crate) fn is_temporary(name: &str) -> bool {
 const PREFIX: &str = ".vyre-";
 const SUFFIX: &str = ".tmp";
 
+/// A file that does not exist yet.
+#[derive(Clone, Copy, Debug)]
+pub struct NewFile<'f> {
+    /// Where it goes.
+    pub path: &'f Path,
+    /// What it holds.
+    pub bytes: &'f [u8],
+    /// Whether only its owner may read it.
+    pub is_secret: bool,
+}
+
+/// Makes files, none of them over one that is there: if one cannot be made, none is.
+pub fn create_all(files: &[NewFile<'_>]) -> Result<(), FileError> {
+    let about = |path: &Path| {
+        let path = path.to_path_buf();
+        move |error| FileError { path, error }
+    };
+    let mut prepared = Vec::with_capacity(files.len());
+    for new in files {
+        prepared.push((new.path, Prepared::new_file(new).map_err(about(new.path))?));
+    }
+    let mut made: Vec<PathBuf> = Vec::new();
+    for (path, Prepared { file, place }) in prepared {
+        if let Err(error) = file.persist_noclobber(&place) {
+            // Somebody was faster; what this call has made goes again.
+            made.iter().for_each(|place| drop(fs::remove_file(place)));
+            return Err(about(path)(error.error));
+        }
+        made.push(place.clone());
+        synchronise_name(&place).map_err(about(path))?;
+    }
+    Ok(())
+}
+
 /// Whether a file could be written now; nothing changes.
 pub fn can_replace(path: impl AsRef<Path>) -> Result<(), FileError> {
     let path = path.as_ref();
@@ -140,6 +174,24 @@ impl Prepared {
         if let Some(permissions) = old {
             file.as_file().set_permissions(permissions)?;
         }
+        file.as_file().sync_all()?;
+        Ok(Prepared { file, place })
+    }
+
+    fn new_file(new: &NewFile<'_>) -> io::Result<Prepared> {
+        if new.path.symlink_metadata().is_ok() {
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "there is such a file already"));
+        }
+        let place = place(new.path)?;
+        let folder = place.parent().ok_or_else(|| io::Error::other("it is not the path of a file"))?;
+        let mut builder = builder();
+        #[cfg(unix)]
+        if new.is_secret {
+            use std::os::unix::fs::PermissionsExt;
+            builder.permissions(fs::Permissions::from_mode(0o600));
+        }
+        let mut file = builder.tempfile_in(folder)?;
+        file.write_all(new.bytes)?;
         file.as_file().sync_all()?;
         Ok(Prepared { file, place })
     }
@@ -314,6 +366,34 @@ mod tests {
         File::create(&path).unwrap().set_len(1 << 40).unwrap();
         assert_eq!(read_at_most(&path, 1 << 30).unwrap(), None);
         assert!(read_at_most(folder.path().join("none"), 1).is_err());
+    }
+
+    #[test]
+    fn new_files_are_made_together_and_never_over_others() {
+        let folder = folder();
+        let [one, two, bad] = ["one", "two", "no/file"].map(|name| folder.path().join(name));
+        fn new(path: &Path, is_secret: bool) -> NewFile<'_> {
+            NewFile { path, bytes: b"new", is_secret }
+        }
+        assert!(create_all(&[new(&one, true), new(&bad, false)]).is_err());
+        assert!(names(folder.path()).is_empty());
+        replace(&two, b"old").unwrap();
+        let error = create_all(&[new(&one, true), new(&two, false)]).unwrap_err().to_string();
+        assert!(error.contains("two") && error.contains("already"), "{error}");
+        assert_eq!((fs::read(&two).unwrap(), names(folder.path())), (b"old".to_vec(), vec!["two".to_string()]));
+        // One file under two names: the second finds the first.
+        assert!(create_all(&[new(&one, true), new(&one, false)]).is_err());
+        assert_eq!(names(folder.path()), ["two"]);
+        create_all(&[new(&one, true)]).unwrap();
+        assert_eq!(fs::read(&one).unwrap(), b"new");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::{PermissionsExt, symlink};
+            assert_eq!(fs::metadata(&one).unwrap().permissions().mode() & 0o777, 0o600);
+            // A link to a file that is not there yet is a name that is taken.
+            symlink("later", folder.path().join("link")).unwrap();
+            assert!(create_all(&[new(&folder.path().join("link"), true)]).is_err());
+        }
     }
 
     #[test]

@@ -125,7 +125,15 @@ fn the_tables_in_the_language_page_are_those_of_the_code() {
 /// Every `](path)` of the pages that is not an address must exist.
 #[test]
 fn links_in_the_pages_lead_to_files() {
-    for page in ["README.md", "ARCHITECTURE.md", "docs/semantics.md", "docs/ir.md", "docs/backends.md"] {
+    for page in [
+        "README.md",
+        "ARCHITECTURE.md",
+        "docs/semantics.md",
+        "docs/ir.md",
+        "docs/backends.md",
+        "docs/certificates.md",
+        "docs/conformance.md",
+    ] {
         let text = read(page);
         let folder = Path::new(page).parent().expect("a page is in a folder");
         let links: Vec<&str> = text.split("](").skip(1).filter_map(|rest| rest.split(')').next()).collect();

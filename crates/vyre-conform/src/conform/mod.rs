@@ -10,7 +10,7 @@ mod unit;
 use crate::digest::Digest;
 use crate::error::RunError;
 use crate::examine::Examiner;
-use crate::ledger::{Controls, Identity, Ledger, Range, RunInfo};
+use crate::ledger::{Controls, Identity, Ledger, Range, RunInfo, remark};
 use crate::plan::Plan;
 use crate::regression::{self, Keeper};
 use crate::report::{RunReport, Summary};
@@ -412,7 +412,7 @@ impl Coordinator<'_> {
             self.keeper.keep(shown, &mut self.range)?;
         }
         if let Some(why) = unit.skipped {
-            self.range.remarks.push((section.clone(), "skipped", why));
+            self.range.remarks.push((section.clone(), remark::SKIPPED, why));
         }
         self.gathered.add(&unit.record.counts());
         self.last_section.clone_from(section);

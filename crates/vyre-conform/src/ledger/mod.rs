@@ -7,12 +7,25 @@
 //!
 //! A ledger belongs to one run: same suite, selection, settings, backend and device ([`Identity`]).
 
+mod open;
 mod record;
+mod rows;
+mod seal;
 mod store;
 
 pub use record::{Controls, Identity, RunInfo, SectionInfo, UnitRecord, root_of};
-pub use store::Ledger;
-pub(crate) use store::Range;
+pub use seal::{CHUNK, Chunk, Seal, Sealer};
+pub use store::{Ledger, Range};
+
+/// Kinds of remarks about a section.
+pub mod remark {
+    /// The device cannot run it; the text is the device's reason.
+    pub const SKIPPED: &str = "skipped";
+    /// Something of it failed; the text is the program that ran.
+    pub const PROGRAM: &str = "program";
+    /// Something of it failed; the text is the command that shows the first failure again.
+    pub const AGAIN: &str = "again";
+}
 
 use std::fmt;
 use std::path::PathBuf;
@@ -50,7 +63,7 @@ impl fmt::Display for LedgerError {
             }
             LedgerError::Damaged(path, what) => write!(f, "`{}` is damaged: {what}", path.display()),
             LedgerError::Version(path, found) => {
-                write!(f, "`{}` has layout {found}, and this vyre knows layout {}", path.display(), store::LAYOUT)
+                write!(f, "`{}` has layout {found}, and this vyre knows layout {}", path.display(), open::LAYOUT)
             }
             LedgerError::Io(path, what) => write!(f, "`{}`: {what}", path.display()),
         }

@@ -1,5 +1,6 @@
 //! Records of units, and the root over them.
 
+use super::Seal;
 use crate::digest::Digest;
 use crate::report::Summary;
 use crate::space::Evidence;
@@ -69,6 +70,11 @@ pub struct SectionInfo {
     pub launches: u64,
     /// What a device must be capable of to be asked: `core`, `f64`, `subgroups`.
     pub profile: String,
+    /// The element types of its outputs, by binding, as the text form spells them.
+    pub outputs: Vec<String>,
+    /// Whether what is right may depend on the order in which the device happens to do things, as with litmus tests. Such sections are
+    /// outside the roots of profiles, because two right devices differ in them.
+    pub is_order_dependent: bool,
 }
 
 /// What is known about a run as a whole.
@@ -148,18 +154,10 @@ impl UnitRecord {
     #[must_use]
     pub fn leaf(&self, section: &str) -> Digest {
         let UnitRecord { first, cases, inputs, expected, actual, tested, failed, skipped, referred: _, confirmed: _ } = self;
-        let number = |n: &u64| n.to_le_bytes().to_vec();
-        Digest::of([
-            section.as_bytes().to_vec(),
-            number(first),
-            number(cases),
-            inputs.map_or_else(Vec::new, |digest| digest.0.to_vec()),
-            expected.0.to_vec(),
-            actual.0.to_vec(),
-            number(tested),
-            number(failed),
-            number(skipped),
-        ])
+        let [first, cases, tested, failed, skipped] = [first, cases, tested, failed, skipped].map(|n| n.to_le_bytes());
+        let inputs: &[u8] = inputs.as_ref().map_or(&[], |digest| &digest.0);
+        let parts: [&[u8]; 9] = [section.as_bytes(), &first, &cases, inputs, &expected.0, &actual.0, &tested, &failed, &skipped];
+        Digest::of(parts)
     }
 }
 
@@ -168,7 +166,7 @@ impl UnitRecord {
 pub fn root_of(sections: &BTreeMap<String, BTreeMap<u64, Digest>>) -> Digest {
     let section = |(name, leaves): (&String, &BTreeMap<u64, Digest>)| {
         let leaves: Vec<Digest> = leaves.values().copied().collect();
-        Digest::of([name.as_bytes(), &(leaves.len() as u64).to_le_bytes(), &Digest::tree(&leaves).0])
+        Seal::node(name, leaves.len() as u64, &Digest::tree(&leaves))
     };
     Digest::tree(&sections.iter().map(section).collect::<Vec<_>>())
 }

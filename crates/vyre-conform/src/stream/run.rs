@@ -6,7 +6,7 @@ use crate::digest::Digest;
 use crate::error::RunError;
 use crate::examine::{Dispatch, Examiner, NotRun, Target};
 use crate::in_process::InProcess;
-use crate::ledger::{Identity, Ledger, Range};
+use crate::ledger::{Identity, Ledger, Range, remark};
 use crate::regression::{self, Keeper, Place, Shown};
 use crate::report::{RunReport, Summary};
 use crate::spec::{OpSpec, frames};
@@ -314,7 +314,7 @@ impl Run<'_> {
         let examined = examined.map_err(|NotRun(why)| RunError::Stopped(why))?;
         unit.sum.take(&examined, labels.len() as u64);
         if let Some(why) = &examined.skipped {
-            self.range.remarks.push((section.id.clone(), "skipped", why.clone()));
+            self.range.remarks.push((section.id.clone(), remark::SKIPPED, why.clone()));
         }
         for finding in examined.findings {
             let label = labels[finding.case].clone();

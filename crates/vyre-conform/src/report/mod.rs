@@ -1,8 +1,23 @@
-//! What a run says in the end.
+//! What a run says in the end, for people and for other tools.
+//!
+//! [`Report`] is a run as it is told; each of its methods writes it in one form. What a form leaves out, it counts.
+
+mod hex;
+mod html;
+mod junit;
+mod lines;
+mod markdown;
+mod text;
+mod whole;
+
+pub use hex::{Cell, HexDiff, Lane, Row, lane};
+pub(crate) use markdown::{code, cut, escaped};
+pub use whole::Report;
+pub(crate) use whole::{duration, grouped};
 
 use crate::digest::Digest;
 use crate::examine::FindingKind;
-use crate::ledger::{Ledger, LedgerError, root_of};
+use crate::ledger::{Ledger, LedgerError, remark, root_of};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use vyre_foundation::case::bytes;
@@ -107,7 +122,7 @@ impl RunReport {
             leaves.entry(section.into()).or_default().insert(record.first, record.leaf(section));
         })?;
         failures.extend(ledger.failures()?);
-        let remarks = ledger.remarks()?.into_iter().filter(|(_, kind, _)| kind == "skipped");
+        let remarks = ledger.remarks()?.into_iter().filter(|(_, kind, _)| kind == remark::SKIPPED);
         let skipped = remarks.map(|(section, _, what)| Remark { section, what }).collect();
         let unsaid = |section| Remark { section, what: "the device does not say which workgroup size it ran".into() };
         let not_confirmed = not_confirmed.into_iter().map(unsaid).collect();

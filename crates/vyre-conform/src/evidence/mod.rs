@@ -1,0 +1,264 @@
+//! What a run proves, read off its ledger once.
+//!
+//! [`RunData`] is everything that a ledger says, checked: the units have the root that the run ended with. From it come the classes of
+//! evidence for each op ([`OpEvidence`]), the roots of profiles ([`ProfileRoot`]) and the verdict ([`Verdict`]), which certificates and
+//! reports only write down.
+
+mod bound;
+mod class;
+mod kills;
+mod profile;
+
+pub use bound::Bound;
+pub use class::{Claim, Class, OpEvidence, Sizes};
+pub use kills::{KillError, KillRates, Killed};
+pub use profile::{ProfileRoot, profiles};
+
+use crate::digest::Digest;
+use crate::ledger::{Identity, Ledger, LedgerError, RunInfo, Seal, SectionInfo, remark};
+use crate::report::ParityFailure;
+use crate::space::Evidence;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Everything that the ledger of a run says.
+#[derive(Clone, PartialEq, Debug)]
+pub struct RunData {
+    /// The file that it was read from.
+    pub path: PathBuf,
+    /// What the run is about.
+    pub identity: Identity,
+    /// What is known about it as a whole.
+    pub info: RunInfo,
+    /// Whether it came to its end.
+    pub is_finished: bool,
+    /// The root over all units.
+    pub root: Digest,
+    /// Its parts, by name.
+    pub sections: Vec<Section>,
+    /// The failures that were kept, in the order in which they were found.
+    pub failures: Vec<ParityFailure>,
+}
+
+/// A section of a run, and what came of it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Section {
+    /// What it is.
+    pub info: SectionInfo,
+    /// Whether the run said so; otherwise what is known follows from its name, and nothing is known about its space.
+    pub is_described: bool,
+    /// What its units come to.
+    pub seal: Seal,
+    /// Why the device did not run it, or a part of it.
+    pub skipped: Option<String>,
+    /// If something failed: the program.
+    pub program: Option<String>,
+    /// If something failed: the command that shows it again.
+    pub again: Option<String>,
+}
+
+impl Section {
+    /// What its space proves, if that is known.
+    #[must_use]
+    pub fn evidence(&self) -> Option<Evidence> {
+        self.is_described.then_some(self.info.evidence)
+    }
+
+    /// Cases that the run was asked for and that were neither judged nor skipped: another shard's, or the run was cut off.
+    #[must_use]
+    pub fn not_run(&self) -> u64 {
+        let done = self.seal.tested + self.seal.skipped;
+        if self.is_described { self.info.cases.saturating_sub(done) } else { 0 }
+    }
+
+    /// Dispatches whose results were judged. Of a section that was run in part, the same part of its dispatches.
+    #[must_use]
+    pub fn launches(&self) -> u64 {
+        if !self.is_described || self.info.cases == 0 {
+            return 0;
+        }
+        let part = u128::from(self.info.launches) * u128::from(self.seal.tested.min(self.info.cases));
+        (part / u128::from(self.info.cases)) as u64
+    }
+}
+
+/// How many cases there were.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Totals {
+    /// Units that were judged.
+    pub units: u64,
+    /// Cases that were judged.
+    pub tested: u64,
+    /// Those that hold.
+    pub passed: u64,
+    /// Those that do not.
+    pub failed: u64,
+    /// Cases that the device cannot run.
+    pub skipped: u64,
+    /// Cases that were asked for, and neither judged nor skipped.
+    pub not_run: u64,
+    /// Of those that were judged, the ones that the reference was asked about too.
+    pub referred: u64,
+    /// Dispatches.
+    pub launches: u64,
+}
+
+/// Whether the bytes of a device are the reference's, as far as a run can say.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// Everything that was judged holds.
+    Holds,
+    /// Everything holds but what is known to fail, and that fails as it is known to.
+    WithExceptions,
+    /// Something does not hold.
+    Fails,
+    /// The run says nothing, and this is why.
+    None(String),
+}
+
+impl RunData {
+    /// Reads a ledger: a file, or the one of the last run in a folder.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read or is damaged: of a run that has ended also if units were changed, lost or added since.
+    pub fn read(path: &Path) -> Result<RunData, LedgerError> {
+        let (ledger, identity, is_finished) = Ledger::read(path)?;
+        RunData::of(&ledger, identity, is_finished)
+    }
+
+    /// The same from a ledger that is open.
+    pub fn of(ledger: &Ledger, identity: Identity, is_finished: bool) -> Result<RunData, LedgerError> {
+        let seals = ledger.seal()?;
+        let root = root_over(&seals);
+        if let (Some(ended), Some(stored)) = (ledger.root()?, ledger.seals()?) {
+            let damaged = |what: String| Err(LedgerError::Damaged(ledger.path().into(), what));
+            if ended != root {
+                return damaged(format!("its units have the root {root}, and the run ended with {ended}"));
+            }
+            if let Some((name, _)) = stored.iter().find(|stored| !seals.contains(stored)) {
+                return damaged(format!("the units of `{name}` are not those that its run ended with"));
+            }
+        }
+        let mut remarks: BTreeMap<(String, String), String> =
+            ledger.remarks()?.into_iter().map(|(section, kind, text)| ((section, kind), text)).collect();
+        let mut remark = |section: &str, kind: &str| remarks.remove(&(section.to_string(), kind.to_string()));
+        let mut infos: BTreeMap<String, SectionInfo> =
+            ledger.sections()?.into_iter().map(|info| (info.id.clone(), info)).collect();
+        let mut sections = BTreeMap::new();
+        let mut add = |name: String, info: Option<SectionInfo>, seal: Seal| {
+            let section = Section {
+                is_described: info.is_some(),
+                info: info.unwrap_or_else(|| named(&name)),
+                seal,
+                skipped: remark(&name, remark::SKIPPED),
+                program: remark(&name, remark::PROGRAM),
+                again: remark(&name, remark::AGAIN),
+            };
+            sections.insert(name, section);
+        };
+        for (name, seal) in seals {
+            let info = infos.remove(&name);
+            add(name, info, seal);
+        }
+        // What the run has and nobody ran.
+        for (name, info) in infos {
+            add(name, Some(info), Seal::default());
+        }
+        Ok(RunData {
+            path: ledger.path().into(),
+            identity,
+            info: ledger.info()?,
+            is_finished,
+            root,
+            sections: sections.into_values().collect(),
+            failures: ledger.failures()?,
+        })
+    }
+
+    /// The sums over all sections.
+    #[must_use]
+    pub fn totals(&self) -> Totals {
+        let mut sum = Totals::default();
+        for section in &self.sections {
+            let Seal { units, tested, failed, skipped, referred, .. } = &section.seal;
+            sum.units += units;
+            sum.tested += tested;
+            sum.passed += tested - failed;
+            sum.failed += failed;
+            sum.skipped += skipped;
+            sum.not_run += section.not_run();
+            sum.referred += referred;
+            sum.launches += section.launches();
+        }
+        sum
+    }
+
+    /// The evidence for each op, by name.
+    #[must_use]
+    pub fn ops(&self) -> Vec<OpEvidence> {
+        class::ops(self)
+    }
+
+    /// The section of a unit or of a failure.
+    #[must_use]
+    pub fn section(&self, name: &str) -> Option<&Section> {
+        let found = self.sections.binary_search_by(|section| section.info.id.as_str().cmp(name));
+        found.ok().map(|n| &self.sections[n])
+    }
+
+    /// What the run says about its device. Failures of sections that `is_expected` names are known.
+    #[must_use]
+    pub fn verdict(&self, is_expected: impl Fn(&Section) -> bool) -> Verdict {
+        let none = |why: String| Verdict::None(why);
+        let controls = &self.info.controls;
+        let totals = self.totals();
+        if !self.is_finished {
+            return none("the run has not come to its end; the same command goes on with it".into());
+        }
+        if totals.tested == 0 {
+            return none("nothing was judged".into());
+        }
+        if controls.ran == 0 {
+            return none("the run has no controls, so it does not show that a fault would have been noticed".into());
+        }
+        if controls.caught != controls.ran || !controls.survived.is_empty() {
+            let first = controls.survived.first().map_or(String::new(), |what| format!(", first {what}"));
+            let survived = controls.ran.saturating_sub(controls.caught).max(controls.survived.len() as u64);
+            return none(format!("{survived} of {} planted faults were not noticed{first}", controls.ran));
+        }
+        let mut failing = self.sections.iter().filter(|section| section.seal.failed > 0).peekable();
+        if failing.peek().is_none() {
+            return Verdict::Holds;
+        }
+        if failing.all(is_expected) { Verdict::WithExceptions } else { Verdict::Fails }
+    }
+}
+
+/// The root over sections, from their seals: what [`root_of`](crate::ledger::root_of) gives for their leaves.
+fn root_over(seals: &[(String, Seal)]) -> Digest {
+    let nodes: Vec<Digest> = seals.iter().map(|(name, seal)| Seal::node(name, seal.units, &seal.root)).collect();
+    Digest::tree(&nodes)
+}
+
+/// What the name of a section says: `OP[:alt=NAME]:wg=N:SPACE`.
+fn named(id: &str) -> SectionInfo {
+    let (rest, space) = id.rsplit_once(':').unwrap_or((id, ""));
+    let (rest, workgroup) = rest.rsplit_once(":wg=").unwrap_or((rest, "0"));
+    let (op, alternative) = rest.split_once(":alt=").map_or((rest, None), |(op, name)| (op, Some(name.to_string())));
+    SectionInfo {
+        id: id.into(),
+        op: op.into(),
+        version: 0,
+        alternative,
+        workgroup: workgroup.parse().unwrap_or(0),
+        space: space.into(),
+        evidence: Evidence::Sampled,
+        space_cases: 0,
+        cases: 0,
+        launches: 0,
+        profile: "core".into(),
+        outputs: Vec::new(),
+        is_order_dependent: false,
+    }
+}

@@ -1,0 +1,145 @@
+//! Cards for what fails.
+
+use super::{MESSAGE, NAME, PROGRAM, anchor};
+use crate::evidence::OpEvidence;
+use crate::examine::FindingKind;
+use crate::report::{Cell, HexDiff, Lane, ParityFailure, Report, Row, cut, grouped, lane};
+use std::collections::BTreeMap;
+
+/// Ops whose first failure is shown, and further failures of each that are told in a line.
+const SHOWN: usize = 60;
+const LINES: usize = 7;
+
+pub(super) struct Failure {
+    pub tone: &'static str,
+    pub anchor: String,
+    pub op: String,
+    pub count: String,
+    pub kind: &'static str,
+    pub known: Option<String>,
+    pub place: String,
+    pub message: String,
+    pub lane: Option<Lane>,
+    pub rows: Vec<HexRow>,
+    pub bytes_note: String,
+    pub others: Vec<String>,
+    pub program: Option<String>,
+    pub again: Option<String>,
+}
+
+/// A row of both results, as HTML.
+pub(super) struct HexRow {
+    pub offset: String,
+    pub expected: String,
+    pub found: String,
+}
+
+impl Report<'_> {
+    /// A card for each op that fails, those first whose failures are not known.
+    pub(super) fn failure_cards(&self) -> (Vec<Failure>, String) {
+        let mut by_op: BTreeMap<&str, Vec<&ParityFailure>> = BTreeMap::new();
+        for failure in &self.run.failures {
+            by_op.entry(&failure.op_id).or_default().push(failure);
+        }
+        let mut ops: Vec<(bool, &OpEvidence)> = self.failing().map(|op| (self.is_known(&op.op), op)).collect();
+        ops.sort_by_key(|(is_known, _)| *is_known);
+        let cards: Vec<Failure> = ops
+            .iter()
+            .filter_map(|(_, op)| by_op.get(op.op.as_str()).map(|failures| self.failure_card(op, failures)))
+            .take(SHOWN)
+            .collect();
+        let note = format!(
+            "{} cases of {} fail. {} ops are shown here, each with its first failure; the run's folder has {} failures with all that \
+             shows them.",
+            grouped(self.totals.failed),
+            if ops.len() == 1 { "one op".into() } else { format!("{} ops", grouped(ops.len() as u64)) },
+            cards.len(),
+            grouped(self.run.failures.len() as u64)
+        );
+        (cards, note)
+    }
+
+    fn failure_card(&self, op: &OpEvidence, failures: &[&ParityFailure]) -> Failure {
+        let failure = failures[0];
+        let section = self.run.section(&failure.unit);
+        let outputs = section.map_or(&[][..], |section| &section.info.outputs);
+        let (expected, found) = (&failure.cpu_output, &failure.gpu_output);
+        let diff = HexDiff::of(expected, found);
+        let known = section.and_then(|section| self.known.known.get(&section.info.id));
+        let is_told = !expected.is_empty() || !found.is_empty();
+        let mut note = String::new();
+        if is_told {
+            let first = diff.first.map_or(String::new(), |byte| format!(", first byte {byte}"));
+            let count = if diff.differing == 1 {
+                "one byte differs".into()
+            } else {
+                format!("{} bytes differ", grouped(diff.differing as u64))
+            };
+            note = format!("{count}{first}");
+            if diff.hidden > 0 {
+                note += &format!("; {} bytes are not shown", grouped(diff.hidden as u64));
+            }
+        }
+        let row = |row: &Row| HexRow {
+            offset: format!("{:04x}", row.offset),
+            expected: cells(&row.expected),
+            found: cells(&row.found),
+        };
+        let other = |failure: &&ParityFailure| cut(&format!("{}: {}", place(failure), failure.message), 2 * NAME);
+        let mut others: Vec<String> = failures.iter().skip(1).take(LINES).map(other).collect();
+        if failures.len() > LINES + 1 {
+            others.push(format!("and {} more in the run's folder", grouped((failures.len() - LINES - 1) as u64)));
+        }
+        Failure {
+            anchor: failure_anchor(&op.op),
+            count: format!("{} of {} cases fail", grouped(op.failed), grouped(op.tested)),
+            others,
+            tone: if known.is_some() { "exceptions" } else { "fails" },
+            op: cut(&failure.op_id, NAME),
+            kind: match failure.kind {
+                FindingKind::Mismatch => "other bytes",
+                FindingKind::Nondeterministic => "nondeterministic",
+                FindingKind::Dispatch => "the dispatch failed",
+                FindingKind::Configuration => "ran something else",
+                FindingKind::Case => "bad case",
+                FindingKind::Disputed => "cpu_fn and reference disagree",
+            },
+            known: known.map(|entry| cut(&entry.reason, NAME)),
+            place: cut(&place(failure), 2 * NAME),
+            message: cut(&failure.message, MESSAGE),
+            lane: lane(outputs, expected, found),
+            rows: if is_told { diff.rows.iter().map(row).collect() } else { Vec::new() },
+            bytes_note: note,
+            program: section.and_then(|section| section.program.as_deref()).map(|program| cut(program, PROGRAM)),
+            again: section.and_then(|section| section.again.as_deref()).map(|again| cut(again, MESSAGE)),
+        }
+    }
+}
+
+/// The same for its failures.
+pub(super) fn failure_anchor(op: &str) -> String {
+    format!("fails-{}", anchor(op))
+}
+
+/// Where a failure is.
+fn place(failure: &ParityFailure) -> String {
+    format!("workgroup size {} · {} · {}", failure.workgroup_size, failure.generator, failure.input_label)
+}
+
+/// Bytes, with those marked that differ.
+fn cells(cells: &[Cell]) -> String {
+    let mut out = String::new();
+    for (n, cell) in cells.iter().enumerate() {
+        if n > 0 {
+            out.push_str(if n % 4 == 0 { "&nbsp; " } else { " " });
+        }
+        if cell.differs {
+            out.push_str("<mark>");
+            out.push_str(&cell.text);
+            out.push_str("</mark>");
+        } else {
+            out.push_str(&cell.text);
+        }
+    }
+    out
+}

@@ -1,0 +1,163 @@
+//! A run as Markdown, for a comment on a pull request.
+
+use super::{HexDiff, Report, duration, grouped, lane};
+use crate::evidence::{Class, Verdict};
+use std::fmt::Write;
+
+/// Ops that are named; all are counted.
+const NAMED: usize = 20;
+
+impl Report<'_> {
+    /// The text.
+    #[must_use]
+    pub fn markdown(&self) -> String {
+        let mut out = String::new();
+        let identity = &self.run.identity;
+        let mark = match self.verdict {
+            Verdict::Holds => "✅",
+            Verdict::WithExceptions => "⚠️",
+            Verdict::Fails => "❌",
+            Verdict::None(_) => "⛔",
+        };
+        let _ = writeln!(out, "### {mark} {} on {}\n", self.headline(), code(&identity.backend));
+        let _ = writeln!(out, "{}\n", escaped(&self.reason()));
+        let totals = self.totals;
+        out += "| judged | failed | skipped | not run | units | launches | time |\n|--:|--:|--:|--:|--:|--:|--:|\n";
+        let _ = writeln!(
+            out,
+            "| {} | {} | {} | {} | {} | {} | {} |\n",
+            grouped(totals.tested),
+            grouped(totals.failed),
+            grouped(totals.skipped),
+            grouped(totals.not_run),
+            grouped(totals.units),
+            grouped(totals.launches),
+            duration(self.run.info.took_ms)
+        );
+        self.failures(&mut out);
+        self.evidence(&mut out);
+        self.wrong_entries(&mut out);
+        let skips = self.skips();
+        if !skips.is_empty() {
+            let _ = writeln!(out, "<details><summary>Skipped</summary>\n\n| reason | sections | cases |\n|---|--:|--:|");
+            for (reason, (sections, cases)) in skips.iter().take(NAMED) {
+                let _ = writeln!(out, "| {} | {} | {} |", escaped(&cut(reason, 200)), sections.len(), grouped(*cases));
+            }
+            more(&mut out, skips.len(), "reasons");
+            out += "\n</details>\n\n";
+        }
+        let _ = writeln!(out, "Root {}", code(&self.run.root.to_string()));
+        if !self.run.info.command.is_empty() {
+            let _ = writeln!(out, "· again: {}", code(&self.run.info.command));
+        }
+        out
+    }
+
+    fn failures(&self, out: &mut String) {
+        let failing: Vec<_> = self.failing().collect();
+        if failing.is_empty() {
+            return;
+        }
+        *out += "| op | failed | of | first failure | again |\n|---|--:|--:|---|---|\n";
+        for op in failing.iter().take(NAMED) {
+            let first = self.run.failures.iter().find(|failure| failure.op_id == op.op);
+            let told = first.map_or(String::new(), |failure| {
+                let section = self.run.section(&failure.unit);
+                let outputs = section.map_or(&[][..], |section| &section.info.outputs);
+                let where_ = match lane(outputs, &failure.cpu_output, &failure.gpu_output) {
+                    Some(lane) => format!(": element {} is {}, expected {}", lane.number, lane.found, lane.expected),
+                    None => match HexDiff::of(&failure.cpu_output, &failure.gpu_output).first {
+                        Some(byte) => format!(": first wrong byte {byte}"),
+                        None => format!(": {}", cut(&failure.message, 120)),
+                    },
+                };
+                escaped(&format!("wg={} {}{where_}", failure.workgroup_size, cut(&failure.input_label, 60)))
+            });
+            let again = first.and_then(|failure| self.run.section(&failure.unit)?.again.as_deref());
+            let known = self.run.sections.iter().filter(|section| section.info.op == op.op && section.seal.failed > 0);
+            let is_known = known.clone().all(|section| self.known.known.contains_key(&section.info.id));
+            let _ = writeln!(
+                *out,
+                "| {}{} | {} | {} | {told} | {} |",
+                code(&op.op),
+                if is_known { " (known)" } else { "" },
+                grouped(op.failed),
+                grouped(op.tested),
+                again.map_or(String::new(), code)
+            );
+        }
+        more(out, failing.len(), "ops");
+        *out += "\n";
+    }
+
+    fn evidence(&self, out: &mut String) {
+        let count = |class: Option<Class>| self.ops.iter().filter(|op| op.failed == 0 && op.class() == class).count();
+        let classes = [Class::Exhaustive, Class::Boundary, Class::Sampled, Class::Chosen];
+        let told: Vec<String> = classes
+            .into_iter()
+            .map(|class| (class, count(Some(class))))
+            .filter(|(_, ops)| *ops > 0)
+            .map(|(class, ops)| format!("{ops} {class}"))
+            .collect();
+        let _ = writeln!(
+            *out,
+            "Evidence, by the strongest of each op: {}.",
+            if told.is_empty() { "none".into() } else { told.join(", ") }
+        );
+        let controls = &self.run.info.controls;
+        let _ = write!(*out, "Controls: {} of {} planted faults noticed. ", controls.caught, controls.ran);
+        match self.kills {
+            Some(rates) => {
+                let (all, (low, high)) = (rates.all(), rates.all().interval());
+                let (low, high) = (low * 100.0, high * 100.0);
+                let _ = writeln!(*out, "Kill rate {}/{} ({low:.1} … {high:.1} % with 95 %).\n", all.killed, all.of);
+            }
+            None => *out += "Kill rate: not measured for this suite.\n\n",
+        }
+    }
+
+    fn wrong_entries(&self, out: &mut String) {
+        let problems = &self.known.problems;
+        if problems.is_empty() {
+            return;
+        }
+        *out += "Known failures that are not so:\n\n";
+        for problem in problems.iter().take(NAMED) {
+            let _ = writeln!(*out, "- {}", escaped(&problem.to_string()));
+        }
+        more(out, problems.len(), "entries");
+        *out += "\n";
+    }
+}
+
+fn more(out: &mut String, count: usize, what: &str) {
+    if count > NAMED {
+        let _ = writeln!(*out, "\n… and {} more {what}.", count - NAMED);
+    }
+}
+
+/// The beginning of a text.
+pub(crate) fn cut(text: &str, most: usize) -> String {
+    if text.chars().count() <= most { text.into() } else { text.chars().take(most).chain(['…']).collect() }
+}
+
+/// Text that Markdown, HTML and forges show as it is: everything that could mean something is written as an entity.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' | '\r' | '\t' => out.push(' '),
+            '&' | '<' | '>' | '|' | '*' | '_' | '[' | ']' | '`' | '\\' | '@' | '#' | '~' | '"' | '$' | '!' | '{' | '}' => {
+                let _ = write!(out, "&#{};", c as u32);
+            }
+            c if c.is_control() => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Text as code, whatever is in it.
+pub(crate) fn code(text: &str) -> String {
+    format!("<code>{}</code>", escaped(text))
+}

@@ -1,0 +1,216 @@
+//! Runs, certificates and differences as text for a terminal.
+
+use super::{Report, code, cut, duration, escaped, grouped};
+use crate::cert::Certificate;
+use crate::date::moment;
+use crate::diff::{Difference, Kind};
+use crate::evidence::{Class, KillRates, OpEvidence, ProfileRoot};
+use crate::ledger::Controls;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// Lines of a list; what is more is counted.
+const LINES: usize = 12;
+
+impl Report<'_> {
+    /// A page of text.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        let identity = &self.run.identity;
+        let _ = writeln!(out, "{}: {}", identity.backend, self.headline());
+        let _ = writeln!(out, "{}", self.reason());
+        for problem in self.known.problems.iter().take(LINES) {
+            let _ = writeln!(out, "known failures: {problem}");
+        }
+        rest(&mut out, self.known.problems.len(), "entries of known failures that are not so");
+        let failing: Vec<&OpEvidence> = self.failing().collect();
+        for op in failing.iter().take(LINES) {
+            let first = self.run.failures.iter().find(|failure| failure.op_id == op.op);
+            let message = first.map_or(String::new(), |failure| format!(": {}", cut(&failure.message, 160)));
+            let _ = writeln!(out, "  {} fails: {} of {} cases{message}", op.op, grouped(op.failed), grouped(op.tested));
+            let again = first.and_then(|failure| self.run.section(&failure.unit)?.again.as_deref());
+            if let Some(again) = again {
+                let _ = writeln!(out, "    again: {again}");
+            }
+        }
+        rest(&mut out, failing.len(), "ops that fail");
+        let totals = self.totals;
+        let _ = writeln!(
+            out,
+            "{} units, {} launches, {} cases judged by the reference too, {}",
+            grouped(totals.units),
+            grouped(totals.launches),
+            grouped(totals.referred),
+            duration(self.run.info.took_ms)
+        );
+        evidence(&mut out, &self.ops);
+        profiles(&mut out, &self.profiles);
+        faults(&mut out, &self.run.info.controls, self.kills);
+        let _ = writeln!(out, "root {}", self.run.root);
+        out
+    }
+}
+
+impl Certificate {
+    /// What it says, for a terminal.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        let (identity, tested, counts) = (&self.identity, &self.tested, &self.counts);
+        let holds = if self.holds_with_exceptions { "holds with exceptions" } else { "holds" };
+        let version = identity.version.as_deref().unwrap_or("without version");
+        let _ = writeln!(out, "{} {version} on {} ({}): {holds}", identity.backend, tested.device_name, identity.device);
+        let _ = writeln!(out, "suite {}, selection {}, {}", identity.suite, identity.selection, identity.settings);
+        let _ = writeln!(out, "run of {}: {}", moment(tested.began), tested.command);
+        let _ = writeln!(
+            out,
+            "{} cases judged, {} failed, {} skipped, {} not run; {} units, {} launches",
+            grouped(counts.tested),
+            grouped(counts.failed),
+            grouped(counts.skipped),
+            grouped(counts.not_run),
+            grouped(counts.units),
+            grouped(counts.launches)
+        );
+        for exception in self.exceptions.iter().take(LINES) {
+            let (section, reason, expires) = (&exception.section, &exception.reason, exception.expires);
+            let _ = writeln!(out, "  fails as known: {section}, {} cases, until {expires}: {reason}", grouped(exception.failed));
+        }
+        rest(&mut out, self.exceptions.len(), "exceptions");
+        evidence(&mut out, &self.ops);
+        profiles(&mut out, &self.profiles);
+        faults(&mut out, &self.controls, self.kills.as_ref());
+        let _ = writeln!(out, "root {}", self.root);
+        out += "This is a signed claim. Whoever has such a device can refute it: vyre cert audit runs units again.\n";
+        out
+    }
+}
+
+impl Difference {
+    /// For a terminal.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        for (what, one, other) in &self.runs {
+            let _ = writeln!(out, "{what}: {} and {}", cut(one, 60), cut(other, 60));
+        }
+        if self.is_same() {
+            let _ = writeln!(out, "the same results: {} sections, root {}", self.compared, self.roots[0]);
+            return out;
+        }
+        let _ = writeln!(out, "{}", self.counts());
+        let mut lines = 0;
+        for kind in Kind::ALL {
+            for (section, units) in self.of(kind) {
+                lines += 1;
+                if lines > 4 * LINES {
+                    continue;
+                }
+                let first = units.first.first();
+                let at = first.map_or(String::new(), |unit| format!(", first at case {}", unit.first));
+                let cases = first.map_or(String::new(), |unit| {
+                    let count =
+                        |failed: Option<u64>| failed.map_or("not judged".to_string(), |failed| format!("{failed} failed"));
+                    let expected = if unit.is_expected_changed { "; other bytes are expected too" } else { "" };
+                    format!(" ({} before, {} now{expected})", count(unit.failed_before), count(unit.failed_now))
+                });
+                let word = if units.count == 1 { "unit" } else { "units" };
+                let _ = writeln!(out, "  {:8} {section}: {} {word}{at}{cases}", kind.name(), grouped(units.count));
+            }
+        }
+        if lines > 4 * LINES {
+            let _ = writeln!(out, "  … and {} more lines", lines - 4 * LINES);
+        }
+        let _ = writeln!(out, "roots {} and {}; {} units were read", self.roots[0], self.roots[1], grouped(self.read));
+        out
+    }
+
+    /// For a pull request.
+    #[must_use]
+    pub fn markdown(&self) -> String {
+        let mut out = String::new();
+        if self.is_same() {
+            let _ =
+                writeln!(out, "### ✅ The same results\n\n{} sections, root {}", self.compared, code(&self.roots[0].to_string()));
+        } else {
+            let mark = if self.count(Kind::New) > 0 { "❌" } else { "⚠️" };
+            let _ = writeln!(out, "### {mark} {}\n", escaped(&self.counts()));
+            out += "| | section | units | first case |\n|---|---|--:|--:|\n";
+            let rows: Vec<_> = Kind::ALL.into_iter().flat_map(|kind| self.of(kind).map(move |row| (kind, row))).collect();
+            for (kind, (section, units)) in rows.iter().take(4 * LINES) {
+                let first = units.first.first().map_or(0, |unit| unit.first);
+                let _ = writeln!(out, "| {} | {} | {} | {first} |", kind.name(), code(section), grouped(units.count));
+            }
+            if rows.len() > 4 * LINES {
+                let _ = writeln!(out, "\n… and {} more.", rows.len() - 4 * LINES);
+            }
+        }
+        if !self.runs.is_empty() {
+            out += "\n| | first run | second run |\n|---|---|---|\n";
+            for (what, one, other) in &self.runs {
+                let _ = writeln!(out, "| {} | {} | {} |", escaped(what), code(&cut(one, 80)), code(&cut(other, 80)));
+            }
+        }
+        out
+    }
+
+    fn of(&self, kind: Kind) -> impl Iterator<Item = (&String, &crate::diff::Units)> {
+        self.sections.iter().filter_map(move |(section, kinds)| kinds.get(&kind).map(|units| (section, units)))
+    }
+
+    fn counts(&self) -> String {
+        let told = Kind::ALL.map(|kind| format!("{} {}", grouped(self.count(kind)), kind.name()));
+        format!("{} (units)", told.join(", "))
+    }
+}
+
+fn rest(out: &mut String, count: usize, what: &str) {
+    if count > LINES {
+        let _ = writeln!(*out, "  … and {} more {what}", count - LINES);
+    }
+}
+
+/// How many ops have which class of evidence, and the weakest bounds.
+fn evidence(out: &mut String, ops: &[OpEvidence]) {
+    let count = |class: Class| ops.iter().filter(|op| op.failed == 0 && op.class() == Some(class)).count();
+    let none = ops.iter().filter(|op| op.failed == 0 && op.class().is_none()).count();
+    let _ = writeln!(
+        *out,
+        "evidence, by the strongest of each op: {} exhaustive, {} boundary, {} sampled, {} chosen, {none} skipped or not run",
+        count(Class::Exhaustive),
+        count(Class::Boundary),
+        count(Class::Sampled),
+        count(Class::Chosen)
+    );
+    let weakest = |n: fn(&OpEvidence) -> Option<u64>| ops.iter().filter_map(|op| n(op).map(|n| (n, op))).min_by_key(|(n, _)| *n);
+    let sampled = |op: &OpEvidence| op.claims.iter().filter_map(|claim| claim.bound().map(|bound| bound.n)).max();
+    if let Some((n, op)) = weakest(sampled) {
+        let _ = writeln!(*out, "  fewest values drawn, {}: {}", op.op, crate::evidence::Bound { n }.sentence("values"));
+    }
+    let launches = |op: &OpEvidence| Some(op.launches()).filter(|launches| *launches > 0);
+    if let Some((n, op)) = weakest(launches) {
+        let _ = writeln!(*out, "  fewest launches, {}: {}", op.op, crate::evidence::Bound { n }.sentence("launches"));
+    }
+}
+
+fn profiles(out: &mut String, profiles: &BTreeMap<String, ProfileRoot>) {
+    for (name, profile) in profiles.iter().take(LINES) {
+        let state = if profile.is_claimed() { "shown whole" } else { "not shown whole" };
+        let (units, skipped) = (grouped(profile.units), grouped(profile.skipped_units));
+        let _ = writeln!(*out, "profile {name}: {state}, {units} units, {skipped} skipped, root {}", profile.root);
+    }
+    rest(out, profiles.len(), "profiles");
+}
+
+fn faults(out: &mut String, controls: &Controls, kills: Option<&KillRates>) {
+    let _ = writeln!(*out, "controls: {} of {} planted faults were noticed", controls.caught, controls.ran);
+    match kills {
+        Some(rates) => {
+            let (all, (low, high)) = (rates.all(), rates.all().interval());
+            let (low, high) = (low * 100.0, high * 100.0);
+            let _ = writeln!(*out, "kill rate: {} of {} mutants ({low:.1} … {high:.1} % with 95 %)", all.killed, all.of);
+        }
+        None => *out += "kill rate: not measured for this suite and tier\n",
+    }
+}
