@@ -7,8 +7,8 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use vyre_driver::backend::registry::BackendRegistration;
 use vyre_driver::device::{
-    Bytes, Capabilities, CodeOptions, DeviceError, DeviceInfo, Execution, Generation, HostCode, HostDevice, HostKernels, Limits,
-    backend,
+    Bytes, Capabilities, CodeOptions, Device, DeviceError, DeviceInfo, Execution, Generation, HostCode, HostDevice, HostKernels,
+    Limits, backend,
 };
 use vyre_foundation::interface::Interface;
 use vyre_foundation::ir::OpId;
@@ -33,8 +33,14 @@ const BLOCK_LANES: u64 = 512;
 
 inventory::submit! {
     BackendRegistration::single(ID, 800, "the bulk evaluator: the reference's bytes, vectorised", || {
-        Ok(backend(Arc::new(HostDevice::new(BulkKernels))))
+        Ok(backend(bulk_device()))
     })
+}
+
+/// The bulk evaluator as a device of its own, for whoever wraps devices.
+#[must_use]
+pub fn bulk_device() -> Arc<dyn Device> {
+    Arc::new(HostDevice::new(BulkKernels))
 }
 
 struct BulkKernels;

@@ -6,6 +6,8 @@
 
 mod bulk;
 
+pub use bulk::bulk_device;
+
 use std::time::Instant;
 use vyre_driver::backend::registry::BackendRegistration;
 use vyre_driver::launch::{Planned, require_determinism};

@@ -135,7 +135,9 @@ impl Reference {
     }
 }
 
-fn failure(error: RunError) -> Failure {
+/// What an error of an evaluator of the reference is to a judge.
+#[must_use]
+pub fn failure(error: RunError) -> Failure {
     match error {
         RunError::Rejected(report) => Failure::Refused(report.to_string()),
         RunError::Trap { tag, invocation, .. } => Failure::Trap { tag, invocation },

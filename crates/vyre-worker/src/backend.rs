@@ -74,10 +74,12 @@ impl fmt::Display for Form {
     }
 }
 
+type Open = Box<dyn Fn() -> Result<Arc<dyn VyreBackend>, BackendError> + Send>;
+
 /// Opened when its first case comes, and again after its device was lost.
 pub struct BackendSubject {
     name: String,
-    device: String,
+    how: Open,
     form: Form,
     open: Option<Arc<dyn VyreBackend>>,
     /// Outputs of before, whose memory is used again.
@@ -107,8 +109,17 @@ impl BackendSubject {
         if !devices.iter().any(|id| id == device) {
             return Some(Err(format!("there is no backend `{device}`; there are {}", devices.join(", "))));
         }
-        let outputs = OutputBuffers::new();
-        Some(Ok(BackendSubject { name: name.into(), device: device.into(), form, open: None, outputs }))
+        let device = device.to_string();
+        Some(Ok(BackendSubject::over(name, form, move || acquire(&device).map(Arc::from))))
+    }
+
+    /// A subject of this name over a backend that is opened so.
+    pub fn over(
+        name: impl Into<String>,
+        form: Form,
+        how: impl Fn() -> Result<Arc<dyn VyreBackend>, BackendError> + Send + 'static,
+    ) -> BackendSubject {
+        BackendSubject { name: name.into(), how: Box::new(how), form, open: None, outputs: OutputBuffers::new() }
     }
 
     fn on_backend(
@@ -120,7 +131,7 @@ impl BackendSubject {
         // Taken out, so that a backend that panics or is lost is not used again.
         let backend = match self.open.take() {
             Some(backend) => backend,
-            None => Arc::from(acquire(&self.device).map_err(failure)?),
+            None => (self.how)().map_err(failure)?,
         };
         let outputs = std::mem::take(&mut self.outputs);
         let outcome = in_form(self.form, &backend, program, inputs, config, outputs).map_err(failure);
@@ -259,7 +270,7 @@ impl Subject for BackendSubject {
     fn run_sequence(&mut self, sequence: &Sequence) -> Result<Outputs, Failure> {
         let backend = match self.open.take() {
             Some(backend) => backend,
-            None => Arc::from(acquire(&self.device).map_err(failure)?),
+            None => (self.how)().map_err(failure)?,
         };
         let outcome = resident_sequence(&*backend, sequence).map_err(failure);
         self.open = Some(backend).filter(|backend| !backend.device_lost());
