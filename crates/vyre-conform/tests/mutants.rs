@@ -160,6 +160,22 @@ fn a_mutant_that_does_not_apply_is_right() {
 }
 
 #[test]
+fn a_mutant_of_one_size_is_right_at_the_others() {
+    let sized: Vec<&Mutant> = mutants::all().iter().filter(|mutant| mutant.class == Class::Size).collect();
+    let size = |mutant: &Mutant| mutant.name.rsplit("-at-").next().and_then(|size| size.parse::<u32>().ok());
+    let mut compared = 0;
+    for mutant in &sized {
+        for other in sized.iter().filter(|other| size(other) != size(mutant)).step_by(9) {
+            let witness = other.witness();
+            let right = outcomes(&mut *built_in("plain"), &witness);
+            assert_eq!(outcomes(&mut *mutant.subject(), &witness), right, "{} on that of {}", mutant.name, other.name);
+            compared += 1;
+        }
+    }
+    assert!(compared >= sized.len(), "{compared}");
+}
+
+#[test]
 fn in_place_and_again_a_mutant_gives_the_same() {
     for mutant in mutants::all().iter().step_by(5).filter(|mutant| mutant.class != Class::Stale) {
         let Witness::Cases(cases) = mutant.witness() else { continue };

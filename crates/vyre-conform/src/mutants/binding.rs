@@ -31,8 +31,11 @@ fn rename(body: &mut Body, name: &dyn Fn(&Name) -> Option<Name>) {
     }
 }
 
+/// Which buffers, by what may be done with them.
+type Wanted = fn(Access) -> bool;
+
 /// A change that mistakes the first two buffers of a kind for each other, or the second for the first.
-fn mistakes(element: Option<DataType>, wanted: fn(Access) -> bool, both: bool) -> Change {
+fn mistakes(element: Option<DataType>, wanted: Wanted, both: bool) -> Change {
     on_parts(move |parts, kernel| {
         let fits = |buffer: &&Buffer| wanted(buffer.access) && element.as_ref().is_none_or(|element| buffer.element == *element);
         let mut found: Vec<_> = kernel.buffers.iter().filter(fits).collect();
@@ -76,7 +79,7 @@ pub(super) fn add(list: &mut List) {
         let outputs = mistakes(Some(element.clone()), is_output, true);
         list.add(Class::Binding, format!("outputs.{element}-swapped"), Fault::Code(outputs), move || pairs(&of));
     }
-    let kinds: [(&str, fn(Access) -> bool, bool); 4] = [
+    let kinds: [(&str, Wanted, bool); 4] = [
         ("second-input-is-first", is_read, false),
         ("read-write-swapped", |access| access == Access::ReadWrite, true),
         ("uniforms-swapped", |access| access == Access::Uniform, true),

@@ -1,8 +1,8 @@
 //! Mutants: devices with one fault each, switched on by name, that show whether the suite would notice.
 //!
-//! A mutant is the bulk evaluator, which is right, with something changed: the program is rewritten before it runs ([`rewrite`]),
-//! workgroups are left out, memory or code of before is taken for that of now ([`state`]), or the device loses what should stay on it
-//! ([`device`]). What is about ops is derived from the op tables, so that a new op gets its mutants by itself; a replacement that is the
+//! A mutant is the bulk evaluator, which is right, with something changed: the program is rewritten before it runs (`rewrite.rs`),
+//! workgroups are left out, memory or code of before is taken for that of now (`state.rs`), or the device loses what should stay on it
+//! (`device.rs`). What is about ops is derived from the op tables, so that a new op gets its mutants by itself; a replacement that is the
 //! same on all edge values is left out.
 //!
 //! Every mutant has a [`Witness`]: a small program and inputs on which its bytes are wrong, so that none of them is equivalent to the
@@ -244,7 +244,7 @@ impl List {
         witness: impl Fn() -> Witness + Send + Sync + 'static,
     ) {
         let name = format!("{class}/{name}");
-        let held_out = hash(&format!("{DRAW}:{name}")) % 3 == 0;
+        let held_out = hash(&format!("{DRAW}:{name}")).is_multiple_of(3);
         self.mutants.push(Mutant { name, class, held_out, fault: Arc::new(fault), witness: Box::new(witness) });
     }
 }

@@ -62,7 +62,8 @@ pub(super) fn add(list: &mut List) {
         let change = on_expr(move |site, expr| index(expr).filter(|_| site.in_index));
         list.add(Class::Stride, format!("index-{name}"), Fault::Code(change), rows);
     }
-    let lengths: [(&str, fn(Expr) -> Expr); 4] = [
+    type Length = fn(Expr) -> Expr;
+    let lengths: [(&str, Length); 4] = [
         ("plus-one", |length| Expr::add(length, Expr::u32(1))),
         ("minus-one", |length| Expr::sub(length, Expr::u32(1))),
         ("rounded-up-to-4", |length| Expr::bitand(Expr::add(length, Expr::u32(3)), Expr::u32(!3))),

@@ -145,7 +145,7 @@ pub(super) fn of_operands(
 ) -> Witness {
     let inputs = types.iter().zip(&columns).map(|(ty, column)| bytes(*ty, column)).collect();
     let elements: Vec<DataType> = types.iter().map(|ty| element(*ty)).collect();
-    let program = program(&elements, element(result), columns.first().map_or(0, Vec::len), |loads| value(loads));
+    let program = program(&elements, element(result), columns.first().map_or(0, Vec::len), value);
     Witness::Cases(vec![Case::new(program, inputs)])
 }
 
