@@ -15,7 +15,8 @@ const ROUND: Duration = Duration::from_millis(1500);
 const ROUNDS: usize = 3;
 
 /// The ops that are measured: memory, integer, float and elementary.
-const OPS: [&str; 5] = ["ops.int.bitxor:u32", "ops.int.add:u32", "ops.int.popcount:u32", "ops.float.mul:f32", "ops.float.exp:f32"];
+const OPS: [&str; 5] =
+    ["ops.int.bitxor:u32", "ops.int.add:u32", "ops.int.popcount:u32", "ops.float.mul:f32", "ops.float.exp:f32"];
 
 pub fn figures() {
     println!("conformance: M cases/s end to end on two threads, every dispatch twice, judged, hashed and committed");

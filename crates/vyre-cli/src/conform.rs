@@ -170,8 +170,13 @@ fn teeth(args: &Args, plan: &Plan) -> Result<(), Failure> {
         return Err(Failure::NoVerdict(format!("stopped after {} of {} mutants", bites.len(), mutants.len())));
     }
     let classes = rates(&bites, true).into_iter().map(|(class, rate)| (class.name().to_string(), rate)).collect();
-    let measured =
-        Recorded { suite: plan.suite(), tier: args.tier.name().into(), all: rate(&bites, false), held_out: rate(&bites, true), classes };
+    let measured = Recorded {
+        suite: plan.suite(),
+        tier: args.tier.name().into(),
+        all: rate(&bites, false),
+        held_out: rate(&bites, true),
+        classes,
+    };
     if args.json {
         print(&format!("{}\n", json!({ "measured": measured })));
         return Ok(());
@@ -268,7 +273,8 @@ fn tested<'a>(
     backend: &str,
     make: &'a (dyn Fn(&str) -> Result<Box<dyn Subject>, String> + Sync),
 ) -> Result<Tested<'a>, Failure> {
-    let is_subject = backend.starts_with(EXEC) || backend.starts_with(mutants::PREFIX) || args.test_subjects && backend.contains(':');
+    let is_subject =
+        backend.starts_with(EXEC) || backend.starts_with(mutants::PREFIX) || args.test_subjects && backend.contains(':');
     if is_subject {
         // Asked once here, so that a command that does not work is told before anything else.
         let worker = make(backend).map_err(Failure::Usage)?;

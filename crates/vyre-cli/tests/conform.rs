@@ -38,7 +38,10 @@ fn a_right_backend_holds_and_says_what_was_done() {
     let (code, out, _) = conform(folder.path(), &["ops.int.add:u32", "programs.atomics", "--in-process", "--json"]);
     let told = whole(&out);
     assert_eq!((code, &told["verdict"], told["summary"]["failed"].as_u64()), (0, &Value::from("holds"), Some(0)));
-    assert!(told["run"]["controls"]["ran"].as_u64() > Some(0) && told["not_confirmed"].as_array().is_some_and(Vec::is_empty), "{told}");
+    assert!(
+        told["run"]["controls"]["ran"].as_u64() > Some(0) && told["not_confirmed"].as_array().is_some_and(Vec::is_empty),
+        "{told}"
+    );
 }
 
 #[test]
@@ -208,5 +211,9 @@ fn a_full_disk_is_told() {
     let script = format!("trap '' XFSZ; ulimit -f 40; exec {} conform ops.int --jobs 1", env!("CARGO_BIN_EXE_vyre"));
     let output = Command::new("sh").args(["-c", &script]).current_dir(folder.path()).output().expect("sh starts");
     let err = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.code() == Some(2) && err.contains("run.redb") && !err.contains("panicked"), "{:?} {err}", output.status);
+    assert!(
+        output.status.code() == Some(2) && err.contains("run.redb") && !err.contains("panicked"),
+        "{:?} {err}",
+        output.status
+    );
 }

@@ -3,12 +3,18 @@
 mod support;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use support::{How, conform, indifferent, parts, plan, xor};
+use support::{How, conform, parts, plan, xor};
 use vyre_conform::conform::Verdict;
 use vyre_conform::ledger::{Ledger, LedgerError, root_of};
-use vyre_conform::{Digest, FindingKind, Plan, RunError, Selection, Tier};
+use vyre_conform::{Comparator, Digest, FindingKind, OpSpec, Plan, RunError, Selection, Tier};
 use vyre_worker::{Answer, Case, Failure};
+
+/// An op of which nobody knows whether it is right.
+fn indifferent(agree: fn(&[u8], &[u8]) -> Result<(), String>) -> OpSpec {
+    parts("demo.xor", 1000).comparator(Comparator::Custom(Arc::new(agree))).build().expect("a whole spec")
+}
 
 /// Gets every case wrong whose first operand is 70,000.
 fn wrong(case: &Case, answer: &mut Answer) {
@@ -74,7 +80,7 @@ fn shards_together_have_the_root_of_the_whole() {
 
 #[test]
 fn a_run_that_could_not_have_failed_has_no_verdict() {
-    let rows: [(&str, vyre_conform::OpSpec, How<'_>, &str); 4] = [
+    let rows: [(&str, OpSpec, How<'_>, &str); 4] = [
         ("comparator disabled", indifferent(|_, _| Ok(())), How::default(), "not noticed"),
         (
             "output compared with itself",

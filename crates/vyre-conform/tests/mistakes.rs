@@ -62,7 +62,7 @@ fn a_cpu_fn_that_panics_costs_the_cases_it_panics_on() {
 #[test]
 fn a_cpu_fn_that_disagrees_with_the_reference_is_the_suites_own_fault() {
     let spec =
-        parts("demo.xor", 1000).cpu_fn(|case| case[..4].iter().zip(&case[4..]).map(|(a, b)| a & b).collect()).build().unwrap();
+        parts("demo.xor", 100).cpu_fn(|case| case[..4].iter().zip(&case[4..]).map(|(a, b)| a & b).collect()).build().unwrap();
     let outcome = conform(&plan(vec![spec]), &How::default()).unwrap();
     assert!(
         outcome.report.failures.iter().any(|failure| {

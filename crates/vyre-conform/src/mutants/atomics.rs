@@ -48,7 +48,7 @@ pub(super) fn add(list: &mut List) {
         Some(vec![plain.into()])
     });
     list.add(Class::Atomic, "compare_exchange-always-writes", Fault::Code(always), on_its_own);
-    for (name, op) in [("last-lane-lost", AtomicOp::Add), ("last-lane-lost-max", AtomicOp::Max)] {
+    for (name, op) in [("last-lane-lost", AtomicOp::Add), ("last-lane-lost-xor", AtomicOp::Xor)] {
         let lost = changed(op, None, |_, atomic| {
             if atomic.result.is_some() {
                 return None;

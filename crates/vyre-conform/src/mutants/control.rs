@@ -174,6 +174,12 @@ fn loops() -> Witness {
     }
     h = h * 31 + i
   }
+  for i in 0..30 {
+    h = h * 31 + i
+    if i == x % 8 {
+      break
+    }
+  }
   for i in 2..x % 19 {
     if i % 3 == 1 {
       continue

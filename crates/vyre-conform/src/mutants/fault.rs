@@ -97,7 +97,7 @@ impl Fault {
     }
 }
 
-/// Whether a launch may say another workgroup size; what is asked is rarely, so a guess on the safe side is enough.
+/// Whether a launch may say another workgroup size. It may say so of fewer kernels than this; a guess on the safe side is enough.
 fn may_be_overridden(kernel: &Kernel) -> bool {
     !kernel.uses.grid_sync && kernel.subgroup.is_none() && kernel.buffers.iter().all(|buffer| buffer.binding.is_some())
 }
@@ -121,7 +121,7 @@ pub(super) enum LostGroups {
     LastRow,
     /// The last plane of a grid that has several.
     LastPlane,
-    /// The second half runs before the first, which no program can rely on, and the last of it does not.
+    /// The last of the first half and the last of the second, if there are four or more.
     LastOfEachHalf,
 }
 
@@ -140,7 +140,7 @@ impl LostGroups {
             LostGroups::Middle if all >= 3 => vec![0..all / 2, all / 2 + 1..all],
             LostGroups::LastRow if y > 1 => up_to(x * (y * z - 1)),
             LostGroups::LastPlane if z > 1 => up_to(x * y * (z - 1)),
-            LostGroups::LastOfEachHalf if all >= 4 => vec![all / 2..all - 1, 0..all / 2 - 1],
+            LostGroups::LastOfEachHalf if all >= 4 => vec![0..all / 2 - 1, all / 2..all - 1],
             LostGroups::LastOf(_)
             | LostGroups::LastOfOdd
             | LostGroups::Remainder(_)

@@ -206,11 +206,15 @@ fn product(expr: &Expr) -> Option<(Expr, Expr)> {
     Some((Expr::clone(left), Expr::clone(right)))
 }
 
+/// An expression of three operands.
+type Three = fn(Expr, Expr, Expr) -> Expr;
+
+/// What a sum or a difference of two operands is contracted to.
 type Contract = fn(BinaryOp, &Expr, &Expr) -> Option<Expr>;
 
 fn add_fma(list: &mut List) {
     use BinaryOp::{Add, Sub};
-    let contractions: [(&str, Contract, fn(Expr, Expr, Expr) -> Expr); 5] = [
+    let contractions: [(&str, Contract, Three); 5] = [
         (
             "product-plus",
             |op, left, right| product(left).filter(|_| op == Add).map(|(a, b)| Expr::fma(a, b, right.clone())),
@@ -302,7 +306,7 @@ fn contracted_name(site: &mut Site<'_>, node: &Node, ty: Scalar) -> Option<Vec<N
 }
 
 /// Three operands: edges and noise, and products whose halves of a last place are decided by what is added.
-fn of_three(ty: Scalar, shape: fn(Expr, Expr, Expr) -> Expr) -> Witness {
+fn of_three(ty: Scalar, shape: Three) -> Witness {
     let mut columns = witness::operands(&[ty, ty, ty]);
     let fraction = if ty == Scalar::F32 { 23 } else { 52 };
     let one = if ty == Scalar::F32 { 0x3F80_0000 } else { 0x3FF0_0000_0000_0000u64 };
@@ -310,7 +314,7 @@ fn of_three(ty: Scalar, shape: fn(Expr, Expr, Expr) -> Expr) -> Witness {
         // (1 + 2^-12) * (1 + 2^-12) - about itself, and 1 * (1 + last place) with half of it and a bit more.
         let half = one | 1 << (fraction / 2 - (n % 3));
         columns[0].push(half);
-        columns[1].push(half | mix(n) % 8);
+        columns[1].push(half | (mix(n) % 8));
         columns[2].push(noise(ty, n) & !(1 << (ty.bits() - 1)));
     }
     if ty == Scalar::F32 {

@@ -2,8 +2,8 @@
 
 use super::fault::{Fault, LostGroups};
 use super::floats::launched;
-use super::memory::resized;
 use super::rewrite::{Change, on_binary, on_expr, on_node};
+use super::tail::resized;
 use super::witness::{case, words};
 use super::{Class, List, Witness};
 use vyre_foundation::ir::{Access, Axis, BinaryOp, Builtin, Expr, Loop, Node, Scalar};

@@ -262,8 +262,8 @@ fn steps() -> Witness {
         let case = launched(Case::new(program(factor), Vec::new()), [7, 1, 1]);
         SequenceStep { program: case.program, config: case.config, buffers: buffers.into() }
     };
-    let buffers = (0..4).map(|n| words(1000, 100_000)[404 * n..][..404].to_vec()).collect();
+    let buffers = (0..6).map(|n| words(1000, 100_000)[404 * n..][..404].to_vec()).collect();
     // What was an output is read, and what was read is written.
-    let steps = vec![step(3, [0, 1, 2]), step(5, [2, 1, 3]), step(7, [1, 2, 3]), step(11, [3, 0, 1])];
+    let steps = vec![step(3, [0, 1, 3]), step(5, [3, 2, 4]), step(7, [5, 4, 0]), step(11, [1, 3, 2])];
     Witness::Sequence(Sequence { buffers, steps, fuel: 1 << 20 })
 }

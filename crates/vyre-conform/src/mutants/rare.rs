@@ -58,27 +58,62 @@ fn hashed(site: &mut Site<'_>, types: &[Scalar], operands: &[Expr]) -> Expr {
     Expr::bitxor(sum.clone(), Expr::shr(sum, Expr::u32(16)))
 }
 
+/// One operand more.
+fn step(sum: u32, ty: Scalar, bits: u64, odd: u32) -> u32 {
+    let word = match ty.bytes() {
+        4 => bits as u32,
+        _ => bits as u32 ^ ((bits >> 32) as u32).wrapping_mul(ODD[1]),
+    };
+    (sum ^ word).rotate_left(13).wrapping_mul(odd)
+}
+
 fn hash_of(types: &[Scalar], operands: &[u64]) -> u32 {
-    let mut sum = 0u32;
-    for ((ty, bits), odd) in types.iter().zip(operands).zip(ODD) {
-        let word = match ty.bytes() {
-            4 => *bits as u32,
-            _ => *bits as u32 ^ ((bits >> 32) as u32).wrapping_mul(ODD[1]),
-        };
-        sum = (sum ^ word).rotate_left(13).wrapping_mul(odd);
-    }
+    let mut sum = types.iter().zip(operands).zip(ODD).fold(0u32, |sum, ((ty, bits), odd)| step(sum, *ty, *bits, odd));
     sum = (sum ^ (sum >> 15)).wrapping_mul(ODD[2]);
     sum ^ (sum >> 16)
 }
 
-/// Operands for which it is wrong, looked for among noise.
+/// The number that undoes a product with an odd one.
+const fn inverse(odd: u32) -> u32 {
+    // Each step doubles the bits that are right, of which there are three at first.
+    let mut undo = odd;
+    let mut n = 0;
+    while n < 4 {
+        undo = undo.wrapping_mul(2u32.wrapping_sub(odd.wrapping_mul(undo)));
+        n += 1;
+    }
+    undo
+}
+
+/// The last operand with which the hash is this one, beside those that come before it.
+fn last_operand(types: &[Scalar], before: &[u64], hash: u32, noise: u64) -> u64 {
+    let mut sum = (hash ^ (hash >> 16)).wrapping_mul(inverse(ODD[2]));
+    sum ^= (sum >> 15) ^ (sum >> 30);
+    let so_far = types.iter().zip(before).zip(ODD).fold(0u32, |sum, ((ty, bits), odd)| step(sum, *ty, *bits, odd));
+    let n = before.len();
+    let word = sum.wrapping_mul(inverse(ODD[n])).rotate_right(13) ^ so_far;
+    match types[n].bytes() {
+        4 => word.into(),
+        _ => {
+            let high = (noise >> 32) as u32;
+            u64::from(high) << 32 | u64::from(word ^ high.wrapping_mul(ODD[1]))
+        }
+    }
+}
+
+/// Operands for which it is wrong: noise, but for the last, which makes the hash small.
 fn found(op: OpId, ty: Scalar, types: &[Scalar], result: Scalar, below: u32) -> Witness {
     const WANTED: usize = 16;
     let mut columns = vec![Vec::new(); types.len()];
-    let rows = (0u64..).map(|n| types.iter().zip(0..).map(|(ty, k)| noise(*ty, mix(n) ^ k)).collect::<Vec<u64>>());
-    // Among nothing but NaN a flipped bit does not show.
+    let rows = (0u64..).map(|n| {
+        let mut row: Vec<u64> = types[1..].iter().zip(types).zip(0..).map(|((_, ty), k)| noise(*ty, mix(n) ^ k)).collect();
+        row.push(last_operand(types, &row, (mix(n) % u64::from(below)) as u32, mix(!n)));
+        row
+    });
+    // Where the result is NaN a flipped bit does not show.
     let shows = |row: &[u64]| !result.is_float() || value(op, ty, row) != super::floats::nan(result);
-    for row in rows.filter(|row| hash_of(types, row) < below && is_canonical(types, row) && shows(row)).take(WANTED) {
+    for row in rows.filter(|row| is_canonical(types, row) && shows(row)).take(WANTED) {
+        debug_assert!(hash_of(types, &row) < below, "the hash was chosen");
         columns.iter_mut().zip(row).for_each(|(column, bits)| column.push(bits));
     }
     of_operands(types, columns, result, |operands| apply(op, operands))

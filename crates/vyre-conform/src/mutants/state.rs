@@ -37,6 +37,16 @@ pub(super) enum What {
     From(usize),
 }
 
+impl What {
+    /// Whether it is about what a dispatch reads, and not about what its outputs begin with.
+    fn is_input(self) -> bool {
+        match self {
+            What::Input(_) | What::LastInput | What::AllInputs | What::Head(_) | What::From(_) => true,
+            What::Outputs | What::LastOutput | What::OutputsFrom(_) | What::ReadWrite => false,
+        }
+    }
+}
+
 /// At which dispatches, if buffers are as long as they were.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum When {
@@ -85,8 +95,8 @@ impl Before {
     }
 
     /// The inputs that a dispatch sees; `None` if they are the right ones.
-    pub fn inputs<'a>(&self, fault: &Fault, program: &Program, inputs: &[&'a [u8]]) -> Option<Vec<Cow<'a, [u8]>>> {
-        let stale = fault.stale()?;
+    pub fn inputs<'a>(&'a self, fault: &Fault, program: &Program, inputs: &[&'a [u8]]) -> Option<Vec<Cow<'a, [u8]>>> {
+        let stale = fault.stale().filter(|stale| stale.what.is_input())?;
         let last = inputs.len().checked_sub(1)?;
         let one = |(n, bytes): (usize, &&'a [u8])| {
             let before = self.inputs.get(n).filter(|before| before.len() == bytes.len());
@@ -101,6 +111,7 @@ impl Before {
                 }
             };
             match before.filter(|_| self.is_time(stale.when, program, bytes.len())) {
+                Some(before) if part.len() == bytes.len() => Cow::Borrowed(&before[..]),
                 Some(before) if !part.is_empty() => {
                     let mut mixed = bytes.to_vec();
                     mixed[part.clone()].copy_from_slice(&before[part]);
@@ -114,7 +125,7 @@ impl Before {
 
     /// Makes outputs, which hold what they should begin with, begin with something else.
     pub fn outputs(&self, fault: &Fault, program: &Program, interface: &Interface, outputs: &mut [&mut [u8]]) {
-        let Some(stale) = fault.stale() else { return };
+        let Some(stale) = fault.stale().filter(|stale| !stale.what.is_input()) else { return };
         let last = interface.outputs.len().saturating_sub(1);
         for (n, i) in interface.outputs.iter().enumerate() {
             let is_output = program.buffers()[*i].access == Access::Output;
@@ -145,13 +156,23 @@ impl Before {
 
     /// Remembers a dispatch.
     pub fn keep(&mut self, fault: &Fault, program: &Program, inputs: &[&[u8]], outputs: &[&mut [u8]]) {
-        if fault.stale().is_none() {
-            return;
-        }
+        let Some(stale) = fault.stale() else { return };
         self.dispatches += 1;
         self.program = Some(program.clone());
-        self.inputs = inputs.iter().map(|bytes| bytes.to_vec()).collect();
-        self.outputs = outputs.iter().map(|bytes| bytes.to_vec()).collect();
+        if stale.what.is_input() {
+            copy(&mut self.inputs, inputs.iter().copied());
+        } else {
+            copy(&mut self.outputs, outputs.iter().map(|bytes| &**bytes));
+        }
+    }
+}
+
+/// Copies bytes into the memory that is there.
+fn copy<'a>(into: &mut Vec<Vec<u8>>, from: impl ExactSizeIterator<Item = &'a [u8]>) {
+    into.resize_with(from.len(), Vec::new);
+    for (place, bytes) in into.iter_mut().zip(from) {
+        place.clear();
+        place.extend_from_slice(bytes);
     }
 }
 

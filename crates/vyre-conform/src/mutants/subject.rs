@@ -77,8 +77,8 @@ impl MutantSubject {
         let Job { program, config, fuel, inputs: given, outputs } = job;
         self.make_ready(program, config)?;
         let launch = self.ready[0].plan(given, config)?;
-        let stale = self.before.inputs(&self.fault, program, given);
-        let stale: Option<Vec<&[u8]>> = stale.as_ref().map(|stale| stale.iter().map(|bytes| &**bytes).collect());
+        let mixed = self.before.inputs(&self.fault, program, given);
+        let stale: Option<Vec<&[u8]>> = mixed.as_ref().map(|stale| stale.iter().map(|bytes| &**bytes).collect());
         let inputs = stale.as_deref().unwrap_or(given);
         let at = self.collision();
         let ready = &mut self.ready[at];
@@ -87,6 +87,7 @@ impl MutantSubject {
         // A fault may cost steps.
         let fuel = fuel.saturating_mul(16).saturating_add(1000);
         let result = ready.run(&self.fault, &launch, config, fuel, inputs, outputs);
+        drop(mixed);
         self.before.keep(&self.fault, program, given, outputs);
         result
     }

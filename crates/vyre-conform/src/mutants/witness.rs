@@ -2,7 +2,7 @@
 
 use vyre_foundation::ir::{BufferDecl, DataType, Expr, Node, OpId, Program, Scalar};
 use vyre_foundation::text::parse;
-use vyre_spec::Operand;
+use vyre_spec::{Operand, Storage};
 use vyre_worker::{Case, Sequence};
 
 /// Something that a mutant does wrong.
@@ -122,6 +122,15 @@ pub(super) fn element(ty: Scalar) -> DataType {
     }
 }
 
+/// What an element of memory is once it is loaded; a vector counts as words.
+pub(super) fn value(element: &DataType) -> Scalar {
+    match element.storage() {
+        Storage::Computed(ty) => ty.scalar().unwrap_or(Scalar::U32),
+        Storage::Converted(scalar) | Storage::LoadOnly(scalar) => scalar,
+        Storage::Described => Scalar::U32,
+    }
+}
+
 /// A dispatch that computes one value from operands of these types, over all that is worth trying.
 pub(super) fn of_expr(types: &[Scalar], result: Scalar, value: impl Fn(Vec<Expr>) -> Expr) -> Witness {
     of_operands(types, operands(types), result, value)
@@ -136,7 +145,7 @@ pub(super) fn of_operands(
 ) -> Witness {
     let inputs = types.iter().zip(&columns).map(|(ty, column)| bytes(*ty, column)).collect();
     let elements: Vec<DataType> = types.iter().map(|ty| element(*ty)).collect();
-    let program = program(&elements, element(result), columns.first().map_or(0, Vec::len), |loads| value(loads));
+    let program = program(&elements, element(result), columns.first().map_or(0, Vec::len), value);
     Witness::Cases(vec![Case::new(program, inputs)])
 }
 
@@ -175,11 +184,6 @@ pub(super) fn apply(op: OpId, operands: Vec<Expr>) -> Expr {
         OpId::Ternary(op) => Expr::ternary(op, next(), next(), next()),
         OpId::Atomic(_) | OpId::Subgroup(_) => unreachable!("these are statements"),
     }
-}
-
-/// A dispatch of a program in text form; its inputs are numbers.
-pub(super) fn of_text(text: &str, inputs: Vec<Vec<u8>>) -> Witness {
-    Witness::Cases(vec![case(text, inputs)])
 }
 
 /// One case of a program in text form.

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use vyre::ir::{BufferDecl, DataType, Expr, Node, Program};
 use vyre_conform::conform::{Conformed, Options, Tested, run};
-use vyre_conform::{Comparator, Draw, Evidence, OpSpec, OpSpecBuilder, Plan, RunError, Selection, Space, Tier};
+use vyre_conform::{Draw, Evidence, OpSpec, OpSpecBuilder, Plan, RunError, Selection, Space, Tier};
 use vyre_worker::backend::BackendSubject;
 use vyre_worker::{Answer, Case, Failure, Outputs, Subject};
 
@@ -63,11 +63,6 @@ pub fn parts(id: &str, cases: u64) -> OpSpecBuilder {
 
 pub fn xor(cases: u64) -> OpSpec {
     parts("demo.xor", cases).build().expect("a whole spec")
-}
-
-/// An op of which nobody knows whether it is right.
-pub fn indifferent(agree: fn(&[u8], &[u8]) -> Result<(), String>) -> OpSpec {
-    parts("demo.xor", 1000).comparator(Comparator::Custom(std::sync::Arc::new(agree))).build().expect("a whole spec")
 }
 
 pub fn plan(specs: Vec<OpSpec>) -> Plan {
