@@ -15,8 +15,9 @@ use vyre::DispatchConfig;
 use vyre::backend::UNVERSIONED;
 use vyre::backend::registry::{acquire, registered_devices};
 use vyre_conform::conform::{Conformed, Options, Progress, Tested, Verdict, run};
+use vyre_conform::evidence::{KillRates, Killed};
 use vyre_conform::mutants::{self, Mutant};
-use vyre_conform::teeth::{Bite, Recorded, measure, rate, rates, recorded};
+use vyre_conform::teeth::{Bite, measure, rates, recorded};
 use vyre_conform::{Cases, KernelCases, ParityFailure, Plan, ProgramCases, RunError, Selection, Tier, suite};
 use vyre_worker::backend::{Form, PREFIX};
 use vyre_worker::{Contained, Pool, Settings, Subject};
@@ -169,23 +170,25 @@ fn teeth(args: &Args, plan: &Plan) -> Result<(), Failure> {
     if bites.len() < mutants.len() {
         return Err(Failure::NoVerdict(format!("stopped after {} of {} mutants", bites.len(), mutants.len())));
     }
-    let classes = rates(&bites, true).into_iter().map(|(class, rate)| (class.name().to_string(), rate)).collect();
-    let measured = Recorded {
-        suite: plan.suite(),
-        tier: args.tier.name().into(),
-        all: rate(&bites, false),
-        held_out: rate(&bites, true),
-        classes,
-    };
+    let measured =
+        KillRates { suite: plan.suite().to_string(), tier: Some(args.tier.name().into()), classes: rates(&bites, true) };
     if args.json {
         print(&format!("{}\n", json!({ "measured": measured })));
         return Ok(());
     }
-    for (class, rate) in rates(&bites, false) {
-        print(&format!("{:16} {rate}\n", class.name()));
+    let all = KillRates { classes: rates(&bites, false), ..measured.clone() };
+    for (class, rate) in &all.classes {
+        print(&format!("{class:16} {}\n", said(*rate)));
     }
-    print(&format!("all              {}\nheld out         {}\n", measured.all, measured.held_out));
+    print(&format!("{:16} {}\n{:16} {}\n", "all", said(all.all()), "held out", said(measured.all())));
     Ok(())
+}
+
+/// A rate with the interval that its number of mutants allows.
+fn said(rate: Killed) -> String {
+    let (low, high) = rate.interval();
+    let percent = [rate.rate(), low, high].map(|share| 100.0 * share);
+    format!("{} of {} ({:.1} %, {:.1} to {:.1})", rate.killed, rate.of, percent[0], percent[1], percent[2])
 }
 
 fn threads(args: &Args) -> usize {
@@ -363,7 +366,7 @@ impl Display {
 /// Failures that are printed; the report has all that were kept.
 const PRINTED: usize = 10;
 
-fn tell(args: &Args, conformed: &Conformed, options: &Options<'_>, notices: Option<Recorded>) -> Result<(), Failure> {
+fn tell(args: &Args, conformed: &Conformed, options: &Options<'_>, notices: Option<KillRates>) -> Result<(), Failure> {
     let Conformed { report, info, verdict } = conformed;
     if args.json {
         for failure in &report.failures {
@@ -393,7 +396,7 @@ fn tell(args: &Args, conformed: &Conformed, options: &Options<'_>, notices: Opti
         }
         print(&summary_text(conformed));
         print(&match notices {
-            Some(notices) => format!("this suite notices {} of faults that nothing was tuned on\n", notices.held_out),
+            Some(notices) => format!("this suite notices {} of faults that nothing was tuned on\n", said(notices.all())),
             None => "how many faults this suite notices was not measured\n".into(),
         });
         if *verdict == Verdict::Fails {

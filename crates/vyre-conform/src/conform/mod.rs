@@ -7,10 +7,11 @@
 mod control;
 mod unit;
 
+use crate::cert::Rerun;
 use crate::digest::Digest;
 use crate::error::RunError;
 use crate::examine::Examiner;
-use crate::ledger::{Controls, Identity, Ledger, Range, RunInfo, remark};
+use crate::ledger::{Controls, Identity, Ledger, Range, RunInfo, UnitRecord, remark};
 use crate::plan::Plan;
 use crate::regression::{self, Keeper};
 use crate::report::{RunReport, Summary};
@@ -204,6 +205,35 @@ pub fn run(
         ledger.finish(report.root)?;
     }
     Ok(Conformed { report, info, verdict })
+}
+
+/// Runs units of a plan again, one by one, for whoever doubts what was said about them.
+pub struct Again<'a> {
+    plan: &'a Plan,
+    examiner: Examiner<'a>,
+    seed: u64,
+    most_groups: u64,
+}
+
+impl<'a> Again<'a> {
+    /// On this device, with the seed of the run that is doubted.
+    ///
+    /// # Errors
+    ///
+    /// If no device can be had.
+    pub fn new(plan: &'a Plan, tested: &Tested<'_>, seed: u64) -> Result<Again<'a>, String> {
+        let subjects = tested.forms.iter().map(|form| (tested.make)(form)).collect::<Result<Vec<_>, _>>()?;
+        let subjects = subjects.into_iter().map(|subject| subject as Box<dyn Subject + 'a>).collect();
+        Ok(Again { plan, examiner: Examiner::new(subjects), seed, most_groups: tested.most_groups })
+    }
+}
+
+impl Rerun for Again<'_> {
+    fn unit(&mut self, section: &str, first: u64) -> Result<UnitRecord, String> {
+        let number = self.plan.number(section, first).ok_or_else(|| format!("the suite has no unit {section}:{first}"))?;
+        let unit = self.plan.unit(number);
+        examine_unit(self.plan, unit, &mut self.examiner, self.seed, self.most_groups, None).map(|done| done.record)
+    }
 }
 
 fn now() -> u64 {

@@ -4,13 +4,12 @@
 //! sample of that size allows. Rates are recorded under the hash of the suite that they were measured with ([`recorded`]); for another
 //! suite there are none.
 
-mod rate;
 mod recorded;
 
-pub use rate::Rate;
-pub use recorded::{Recorded, recorded};
+pub use recorded::recorded;
 
 use crate::conform::examine_unit;
+use crate::evidence::Killed;
 use crate::examine::Examiner;
 use crate::mutants::{Class, Mutant};
 use crate::plan::{Plan, What};
@@ -102,18 +101,14 @@ fn bite(plan: &Plan, mutant: &Mutant, seed: u64, stop: &AtomicBool) -> Bite {
     Bite { mutant: name.clone(), class: *class, held_out: *held_out, killed_by, units, took: began.elapsed() }
 }
 
-/// The rate of each class, over the held-out mutants or all of them.
+/// The rates by class, over the held-out mutants or all of them.
 #[must_use]
-pub fn rates(bites: &[Bite], held_out_only: bool) -> BTreeMap<Class, Rate> {
-    let mut rates: BTreeMap<Class, Rate> = BTreeMap::new();
+pub fn rates(bites: &[Bite], held_out_only: bool) -> BTreeMap<String, Killed> {
+    let mut rates: BTreeMap<String, Killed> = BTreeMap::new();
     for bite in bites.iter().filter(|bite| bite.held_out || !held_out_only) {
-        rates.entry(bite.class).or_default().count(bite.killed_by.is_some());
+        let rate = rates.entry(bite.class.name().into()).or_default();
+        rate.of += 1;
+        rate.killed += u64::from(bite.killed_by.is_some());
     }
     rates
-}
-
-/// The rate of all classes together.
-#[must_use]
-pub fn rate(bites: &[Bite], held_out_only: bool) -> Rate {
-    rates(bites, held_out_only).values().fold(Rate::default(), |sum, rate| sum + *rate)
 }
