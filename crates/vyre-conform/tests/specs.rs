@@ -93,7 +93,7 @@ impl Batch {
 fn windows(cases: u64, most: u64) -> Vec<Range<u64>> {
     let each = (most / 8).max(1);
     if cases <= 8 * each {
-        return vec![0..cases];
+        return [0].map(|start| start..cases).into();
     }
     let inner = (0..6).map(|k| (cases - each) / 6 * k + (k * 7919) % ((cases - each) / 6));
     let mut starts: Vec<u64> = [0, cases - each].into_iter().chain(inner).collect();

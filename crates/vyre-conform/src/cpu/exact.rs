@@ -160,18 +160,22 @@ fn round_f64(wide: Wide, negative: bool) -> f64 {
     if negative { -magnitude } else { magnitude }
 }
 
-/// `1 / sqrt(a)`, rounded once: the root of an integer quotient with more than twice the bits that are kept.
+/// `1 / sqrt(a)`, rounded once.
+///
+/// Root and quotient in f64 are each off by half a unit at most, so that the result is believed if everything within 2⁻⁵⁰ of it, which is
+/// four times as much, rounds to the same f32.
 #[must_use]
 pub fn rsqrt_f32(a: f32) -> f32 {
-    if a == 0.0 {
-        return f32::INFINITY.copysign(a);
+    let near = 1.0 / f64::from(a).sqrt();
+    let (low, high) = (near * (1.0 - power_of_two(-50)), near * (1.0 + power_of_two(-50)));
+    if low as f32 == high as f32 || a.is_nan() || a <= 0.0 {
+        return near as f32;
     }
-    if a.is_nan() || a < 0.0 {
-        return f32::NAN;
-    }
-    if a.is_infinite() {
-        return 0.0;
-    }
+    rsqrt_by_integers(a)
+}
+
+/// The same for finite numbers above 0: the root of an integer quotient with about twice the bits that are kept.
+fn rsqrt_by_integers(a: f32) -> f32 {
     let (mut int, mut exponent) = parts_f32(a);
     if exponent % 2 != 0 {
         (int, exponent) = (int << 1, exponent - 1);
@@ -186,4 +190,35 @@ pub fn rsqrt_f32(a: f32) -> f32 {
     let sticky = u64::from(!exact || root & ((1 << cut) - 1) != 0);
     // 26 bits and one for the rest: exact in f64, and so is the power of two.
     ((root >> cut << 1 | sticky) as f64 * power_of_two(cut as i32 - 1 - 62 - exponent / 2)) as f32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::space::mix;
+
+    #[test]
+    fn reciprocal_roots_by_f64_and_by_integers_agree() {
+        for n in 0..200_000 {
+            let a = f32::from_bits((1 + mix(n) % 0x7F7F_FFFF) as u32);
+            assert_eq!(rsqrt_f32(a).to_bits(), rsqrt_by_integers(a).to_bits(), "{a:e}");
+        }
+        assert_eq!((rsqrt_f32(4.0), rsqrt_f32(f32::INFINITY)), (0.5, 0.0));
+        assert_eq!((rsqrt_f32(-0.0), rsqrt_f32(0.0)), (f32::NEG_INFINITY, f32::INFINITY));
+        assert!(rsqrt_f32(-1.0).is_nan() && rsqrt_f32(f32::NAN).is_nan());
+    }
+
+    /// What a sum of integers of 128 bits says, where all operands are small integers times one power of two.
+    #[test]
+    fn fused_multiply_add_of_integers_is_that_of_integers() {
+        for n in 0..200_000_u64 {
+            let [a, b] = [mix(n), mix(n ^ 1 << 40)].map(|bits| (bits as i64) >> (bits >> 58));
+            let [a, b] = [a >> 11, b >> 11];
+            // Near to what cancels the product, and far from it.
+            let product = i128::from(a) * i128::from(b);
+            let c = if n % 2 == 0 { -(product as f64) } else { (mix(!n) as i64 >> (n % 64)) as f64 };
+            let sum = product + c as i128;
+            assert_eq!(fma_f64(a as f64, b as f64, c), sum as f64, "{a} * {b} + {c}");
+        }
+    }
 }

@@ -99,7 +99,7 @@ mod on_f64 {
 
 /// The ops of one float type. `$elementary` and `$pow` are what only f32 has.
 macro_rules! float_ops {
-    ($( $(#[$doc:meta])* $module:ident: $element:ident, $functions:ident, $rem:expr, $fma:expr, $elementary:ident, $pow:ident; )*) => { $(
+    ($( $(#[$doc:meta])* $module:ident: $element:ident, $functions:ident, $rem:expr, $fma:expr, $elementary:expr, $pow:expr; )*) => { $(
         $(#[$doc])*
         pub mod $module {
             use super::*;
@@ -129,7 +129,7 @@ macro_rules! float_ops {
                     | UnaryOp::Tan
                     | UnaryOp::Tanh
                     | UnaryOp::Atan
-                    | UnaryOp::Rsqrt => return $elementary::<M>(op),
+                    | UnaryOp::Rsqrt => return $elementary(op),
                     UnaryOp::Not
                     | UnaryOp::Popcount
                     | UnaryOp::Clz
@@ -152,7 +152,7 @@ macro_rules! float_ops {
                     BinaryOp::Min => Meaning::binary::<E<M>, E<M>, E<M>>($functions::min),
                     BinaryOp::Max => Meaning::binary::<E<M>, E<M>, E<M>>($functions::max),
                     BinaryOp::Copysign => Meaning::binary::<E<M>, E<M>, E<M>>($functions::copysign),
-                    BinaryOp::Pow => return $pow::<M>(),
+                    BinaryOp::Pow => return $pow(),
                     BinaryOp::Eq => Meaning::binary::<E<M>, E<M>, bool>(|a, b| a == b),
                     BinaryOp::Ne => Meaning::binary::<E<M>, E<M>, bool>(|a, b| a != b),
                     BinaryOp::Lt => Meaning::binary::<E<M>, E<M>, bool>(|a, b| a < b),
@@ -192,9 +192,9 @@ macro_rules! float_ops {
 
 float_ops! {
     /// Binary32.
-    for_f32: F32, on_f32, exact::rem_f32, exact::fma_f32, elementary_of_f32, pow_of_f32;
+    for_f32: F32, on_f32, exact::rem_f32, exact::fma_f32, elementary_of_f32::<M>, pow_of_f32::<M>;
     /// Binary64.
-    for_f64: F64, on_f64, exact::rem_f64, exact::fma_f64, elementary_of_f64, pow_of_f64;
+    for_f64: F64, on_f64, exact::rem_f64, exact::fma_f64, (|_: UnaryOp| None), (|| None);
 }
 
 /// The ops with one operand that f32 alone has.
@@ -233,13 +233,4 @@ fn elementary_of_f32<M: Mode>(op: UnaryOp) -> Option<Meaning> {
 
 fn pow_of_f32<M: Mode>() -> Option<Meaning> {
     Some(Meaning::binary::<F32<M>, F32<M>, F32<M>>(elementary::pow))
-}
-
-/// f64 has no elementary functions.
-fn elementary_of_f64<M: Mode>(_: UnaryOp) -> Option<Meaning> {
-    None
-}
-
-fn pow_of_f64<M: Mode>() -> Option<Meaning> {
-    None
 }

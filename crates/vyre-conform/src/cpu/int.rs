@@ -17,7 +17,7 @@ macro_rules! integer_ops {
                 Some(match op {
                     UnaryOp::Neg => Meaning::unary::<$t, $t>(|a| (0 - a as $wide) as $t),
                     UnaryOp::Not => Meaning::unary::<$t, $t>(|a| !a),
-                    UnaryOp::Abs => Meaning::unary::<$t, $t>(|a| (a as $wide).abs() as $t),
+                    UnaryOp::Abs => Meaning::unary::<$t, $t>(|a| (a as $wide).unsigned_abs() as $t),
                     UnaryOp::Popcount => Meaning::unary::<$t, u32>(|a| a.count_ones()),
                     UnaryOp::Clz => Meaning::unary::<$t, u32>(|a| a.leading_zeros()),
                     UnaryOp::Ctz => Meaning::unary::<$t, u32>(|a| a.trailing_zeros()),
@@ -64,7 +64,7 @@ macro_rules! integer_ops {
                     BinaryOp::Div => Meaning::binary::<$t, $t, $t>(|a, b| if b == 0 { a } else { a.wrapping_div(b) }),
                     BinaryOp::Rem => Meaning::binary::<$t, $t, $t>(|a, b| if b == 0 { 0 } else { a.wrapping_rem(b) }),
                     BinaryOp::AbsDiff => {
-                        Meaning::binary::<$t, $t, $unsigned>(|a, b| (a as $wide - b as $wide).abs() as $unsigned)
+                        Meaning::binary::<$t, $t, $unsigned>(|a, b| (a as $wide - b as $wide).unsigned_abs() as $unsigned)
                     }
                     BinaryOp::Min => Meaning::binary::<$t, $t, $t>(|a, b| if a < b { a } else { b }),
                     BinaryOp::Max => Meaning::binary::<$t, $t, $t>(|a, b| if a < b { b } else { a }),

@@ -12,6 +12,8 @@ pub use boundary::{Boundary, MOST_COMBINATIONS};
 pub use exhaustive::{Exhaustive, MOST_BITS};
 pub use layout::{Kind, Layout, Unit};
 pub use strata::Sampled;
+#[cfg(test)]
+pub(crate) use strata::mix;
 
 use crate::spec::OpSpec;
 use serde::{Deserialize, Serialize};

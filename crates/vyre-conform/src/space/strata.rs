@@ -122,9 +122,11 @@ impl Sampled {
 
     /// The unit with this number.
     #[inline]
-    fn unit(strata: &Strata, key: u64, number: u64) -> u64 {
+    fn unit<const BYTES: usize>(strata: &Strata, key: u64, number: u64) -> u64 {
         let random = mix(key ^ number);
-        let stratum = strata[(random.wrapping_mul(0xD6E8_FEB8_6659_FD93) >> 58) as usize];
+        // The bits that the unit leaves over, if there are such.
+        let spare = if BYTES < 8 { random } else { random.wrapping_mul(0xD6E8_FEB8_6659_FD93) };
+        let stratum = strata[(spare >> 58) as usize];
         random & stratum.and ^ stratum.xor
     }
 
@@ -154,13 +156,13 @@ impl Sampled {
                 (Some(like), Relation::Near { some, always }) => {
                     let like_key = Sampled::key(seed, like);
                     for (number, to) in (first..).zip(block) {
-                        let value = Sampled::unit(&this.strata, like_key, number) ^ mix(key ^ number) & some ^ always;
+                        let value = Sampled::unit::<BYTES>(&this.strata, like_key, number) ^ mix(key ^ number) & some ^ always;
                         to.copy_from_slice(&value.to_le_bytes()[..BYTES]);
                     }
                 }
                 (None, _) | (Some(_), Relation::Unrelated) => {
                     for (number, to) in (first..).zip(block) {
-                        to.copy_from_slice(&Sampled::unit(&this.strata, key, number).to_le_bytes()[..BYTES]);
+                        to.copy_from_slice(&Sampled::unit::<BYTES>(&this.strata, key, number).to_le_bytes()[..BYTES]);
                     }
                 }
             }

@@ -3,13 +3,16 @@
 use std::fmt;
 use std::sync::Arc;
 
+/// Given the device's bytes and the expected ones, why they do not agree.
+pub type Agree = Arc<dyn Fn(&[u8], &[u8]) -> Result<(), String> + Send + Sync>;
+
 /// When a device's result of a case agrees with the expected one.
 #[derive(Clone)]
 pub enum Comparator {
     /// All bytes are equal; what the language promises, and the only one that the suite itself uses.
     Exact,
     /// What a user's op needs: given the device's bytes and the expected ones, why they do not agree.
-    Custom(Arc<dyn Fn(&[u8], &[u8]) -> Result<(), String> + Send + Sync>),
+    Custom(Agree),
 }
 
 impl Comparator {

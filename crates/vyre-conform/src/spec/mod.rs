@@ -12,7 +12,7 @@ mod comparator;
 mod shape;
 
 pub use build::{OpSpecBuilder, SpecError};
-pub use comparator::Comparator;
+pub use comparator::{Agree, Comparator};
 pub use shape::{Columns, Extent, Shape, frame, frames};
 
 use std::fmt;

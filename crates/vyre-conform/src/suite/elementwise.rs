@@ -193,16 +193,17 @@ fn neighbour(id: String, ty: &DataType, mode: FloatMode, meaning: Meaning) -> Op
         Program::wrapped(vec![BufferDecl::read_write("x", 0, element.clone())], workgroup, body).with_floats(mode)
     };
     let bytes = ty.bits().map_or(1, |bits| (bits / 8) as usize);
-    let one = Arc::clone(&meaning.one);
-    let kept = move |pair: &[u8]| -> Vec<u8> { one(&pair[..bytes]) };
-    let again = kept.clone();
+    let (one, all) = (Arc::clone(&meaning.one), meaning.one);
     let spec = OpSpec::builder(id).signature([ty.clone()], ty.clone()).program(program);
     let spec = spec.elements(Extent { invocations: 1, inputs: vec![2], outputs: vec![2] });
-    let spec = spec.cpu_fn(move |case| [&case[..bytes], &kept(case)].concat());
+    let spec = spec.cpu_fn(move |case| [&case[..bytes], &one(&case[..bytes])].concat());
     finish(spec.cpu_batch(move |columns, out| {
-        for (pair, out) in columns.inputs[0].chunks_exact(2 * bytes).zip(out[0].chunks_exact_mut(2 * bytes)) {
+        let pairs = || columns.inputs[0].chunks_exact(2 * bytes);
+        let first: Vec<u8> = pairs().flat_map(|pair| &pair[..bytes]).copied().collect();
+        let stored = all(&first);
+        for ((pair, stored), out) in pairs().zip(stored.chunks_exact(bytes)).zip(out[0].chunks_exact_mut(2 * bytes)) {
             out[..bytes].copy_from_slice(&pair[..bytes]);
-            out[bytes..].copy_from_slice(&again(pair));
+            out[bytes..].copy_from_slice(stored);
         }
     }))
 }
@@ -272,13 +273,16 @@ fn extract(ty: &DataType, count: u8, mode: FloatMode, canonical: &Meaning) -> Op
     finish(spec.cpu_batch(move |columns, out| out[0].copy_from_slice(&again(columns.inputs[0]))))
 }
 
+/// An expression from its operands.
+type ExprFn = dyn Fn(&[Expr]) -> Expr + Send + Sync;
+
 /// An expression over one element of each input, stored to one output.
 struct Elementwise {
     id: String,
     inputs: Vec<DataType>,
     output: DataType,
     mode: FloatMode,
-    expr: Arc<dyn Fn(&[Expr]) -> Expr + Send + Sync>,
+    expr: Arc<ExprFn>,
 }
 
 /// How a program gets at its operands.

@@ -174,10 +174,7 @@ fn index_load(ty: &DataType) -> OpSpec {
         "program p {{\nworkgroup SIZE\nbuffer a: read {ty} @0\nbuffer at: read u32 @1\nbuffer out: output {ty} @2\nbuffer tile: workgroup {ty}[SIZE]\n\
          tile[lid.x] = a[gid.x]\nbarrier\nlet to = select(at[gid.x] >= 0x80000000, at[gid.x], at[gid.x] % (SIZE + 2))\nout[gid.x] = tile[to]\n}}"
     );
-    indexed("index.load", ty, text_of, |size, i, at| {
-        let _ = i;
-        if at >= 1 << 31 { at as usize } else { at as usize % (size + 2) }
-    })
+    indexed("index.load", ty, text_of, |size, _, at| if at >= 1 << 31 { at as usize } else { at as usize % (size + 2) })
 }
 
 /// Elements of workgroup memory of this type written by their owners, or far out of bounds.

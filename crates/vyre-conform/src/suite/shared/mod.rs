@@ -129,10 +129,8 @@ impl Grouped {
                 outputs.iter_mut().for_each(|output| output.fill(0));
                 with_default_state(|| {
                     for n in 0..columns.cases {
-                        let of_case =
-                            |(column, length): (&&'_ [u8], &usize)| -> Vec<u8> { column[n * length..][..*length].to_vec() };
-                        let inputs: Vec<Vec<u8>> = columns.inputs.iter().zip(&input_bytes).map(of_case).collect();
-                        let inputs: Vec<&[u8]> = inputs.iter().map(Vec::as_slice).collect();
+                        let columns = columns.inputs.iter().zip(&input_bytes);
+                        let inputs: Vec<&[u8]> = columns.map(|(column, length)| &column[n * length..][..*length]).collect();
                         let outputs = outputs.iter_mut().zip(&output_bytes);
                         let mut slices: Vec<&mut [u8]> = outputs.map(|(all, length)| &mut all[n * length..][..*length]).collect();
                         again(&Group { size, inputs: &inputs }, &mut slices);
