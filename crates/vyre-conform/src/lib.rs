@@ -2,7 +2,9 @@
 //!
 //! - [`OpSpec`]: an op as the suite sees it: a program, the same in plain Rust, and what a case is.
 //! - [`space`]: where cases come from.
+//! - [`mutants`]: devices with one fault each, to see whether a suite notices.
 
+pub mod mutants;
 pub mod space;
 pub mod spec;
 
