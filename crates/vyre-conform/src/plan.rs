@@ -8,7 +8,7 @@ use crate::digest::Digest;
 use crate::ledger::SectionInfo;
 use crate::query::Selection;
 use crate::space::{Evidence, Space, derived};
-use crate::spec::{OpSpec, Shape};
+use crate::spec::OpSpec;
 use crate::stream::UNIT;
 use std::sync::Arc;
 use vyre_foundation::ir::Program;
@@ -50,22 +50,27 @@ impl Tier {
         }
     }
 
-    /// How many cases of a space it takes, from the first on. None of an exhaustive space if not all: the sampled one says more.
-    fn cases(self, shape: &Shape, evidence: Evidence, all: u64) -> u64 {
+    /// How many cases of a space it takes, from the first on, if one has so many elements. None of an exhaustive space if not all: the
+    /// sampled one says more.
+    fn cases(self, elements: Option<u64>, evidence: Evidence, all: u64) -> u64 {
         let (exhaustive, boundary, sampled, dispatches) = match self {
-            Tier::Smoke => (1 << 16, 1 << 14, 1 << 13, 8),
-            Tier::Standard => (1 << 20, 1 << 20, 1 << 18, 256),
+            Tier::Smoke => (1 << 16, 1 << 14, 1 << 13, 4),
+            Tier::Standard => (1 << 20, 1 << 20, 1 << 18, 128),
             Tier::Deep => return all,
         };
-        match (shape, evidence) {
-            (Shape::Dispatch(_), _) => all.min(dispatches),
-            (Shape::Elements(_) | Shape::Workgroup(_), Evidence::Exhaustive) if all > exhaustive => 0,
-            (Shape::Elements(_) | Shape::Workgroup(_), Evidence::Exhaustive) => all,
-            (Shape::Elements(_) | Shape::Workgroup(_), Evidence::Boundary) => all.min(boundary),
-            (Shape::Elements(_) | Shape::Workgroup(_), Evidence::Sampled) => all.min(sampled),
+        let Some(elements) = elements else { return all.min(dispatches) };
+        let within = |budget: u64| all.min((budget / elements).max(FEWEST));
+        match evidence {
+            Evidence::Exhaustive if all > exhaustive => 0,
+            Evidence::Exhaustive => all,
+            Evidence::Boundary => within(boundary),
+            Evidence::Sampled => within(sampled),
         }
     }
 }
+
+/// Cases of a space that every tier takes, however large one is.
+const FEWEST: u64 = 16;
 
 /// A program of an op at a workgroup size over a space of cases.
 pub struct Section {
@@ -214,18 +219,18 @@ fn section(
     space: &Arc<dyn Space>,
     tier: Tier,
 ) -> Option<Section> {
+    let elements = spec.shape.extent(size).map(|extent| {
+        let most = extent.inputs.iter().chain(&extent.outputs).max().copied().unwrap_or(1);
+        u64::from(most.max(extent.invocations).max(1)).next_power_of_two()
+    });
     let space_cases = space.cases(size);
-    let cases = tier.cases(&spec.shape, space.evidence(), space_cases);
+    let cases = tier.cases(elements, space.evidence(), space_cases);
     if cases == 0 {
         return None;
     }
     // The unit depends on nothing but the spec, so that every device has the same leaves.
-    let (unit, to_a_launch) = match spec.shape.extent(size) {
-        Some(extent) => {
-            let elements = extent.inputs.iter().chain(&extent.outputs).max().copied().unwrap_or(1).max(extent.invocations);
-            let unit = (UNIT / u64::from(elements.max(1)).next_power_of_two()).max(1);
-            (unit, unit)
-        }
+    let (unit, to_a_launch) = match elements {
+        Some(elements) => ((UNIT / elements).max(1), (UNIT / elements).max(1)),
         None => (DISPATCHES, 1),
     };
     let alternative = alternative.map(str::to_string);
