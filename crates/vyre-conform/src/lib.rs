@@ -2,16 +2,19 @@
 //!
 //! - [`OpSpec`]: an op as the suite sees it: a program, the same in plain Rust, and what a case is.
 //! - [`space`]: where cases come from.
+//! - [`swap`]: sequences of dispatches that go from backend to backend.
 //! - [`StreamingRunner`]: runs ops on a backend over cases of the user's own.
 
 mod digest;
 mod examine;
 mod in_process;
 pub mod ledger;
+mod order;
 mod report;
 pub mod space;
 pub mod spec;
 mod stream;
+pub mod swap;
 mod unit;
 
 pub use digest::Digest;
@@ -20,3 +23,4 @@ pub use report::{ParityFailure, Remark, RunReport, Summary};
 pub use space::{Draw, Evidence, Space};
 pub use spec::{Columns, Comparator, Extent, OpSignature, OpSpec, OpSpecBuilder, Shape, SpecError};
 pub use stream::{FnProgress, InputGenerator, ProgressSink, RunError, StreamingProgress, StreamingRunner, UNIT};
+pub use swap::{ConformDispatchConfig, ExecutionModel, SwapBackend, WgslBackend, with_backend_swap};
