@@ -360,10 +360,12 @@ impl<'a> Relay<'a> {
         let found = match self.buffers[buffer].copies[backend].current() {
             None => return Ok(None),
             Some(Resource::Borrowed(bytes)) => bytes.clone(),
-            Some(resource) => asked(device, || device.download_resident(resource)).map_err(|error| match error {
-                HandOverError::Lost { backend, reason, .. } => HandOverError::Lost { backend, buffer: Some(buffer), reason },
-                error => error,
-            })?,
+            Some(resource) => match asked(device, || device.download_resident(resource)) {
+                Err(HandOverError::Lost { backend, reason, .. }) => {
+                    return Err(HandOverError::Lost { backend, buffer: Some(buffer), reason });
+                }
+                found => found?,
+            },
         };
         self.fits(buffer, device, found.len())?;
         Ok(Some(found))
