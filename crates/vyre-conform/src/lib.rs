@@ -2,6 +2,7 @@
 //!
 //! - [`OpSpec`]: an op as the suite sees it: a program, the same in plain Rust, and what a case is.
 //! - [`space`]: where cases come from.
+//! - [`litmus`]: what atomics and barriers may show, and what they do show.
 //! - [`swap`]: sequences of dispatches that go from backend to backend.
 //! - [`StreamingRunner`]: runs ops on a backend over cases of the user's own.
 
@@ -9,6 +10,7 @@ mod digest;
 mod examine;
 mod in_process;
 pub mod ledger;
+pub mod litmus;
 mod order;
 mod report;
 pub mod space;
