@@ -3,12 +3,15 @@
 //! - [`OpSpec`]: an op as the suite sees it: a program, the same in plain Rust, and what a case is.
 //! - [`space`]: where cases come from.
 //! - [`litmus`]: what atomics and barriers may show, and what they do show.
+//! - [`agreement`]: whether all backends give the same; [`law`]: what holds for an op whatever its operands are.
 //! - [`swap`]: sequences of dispatches that go from backend to backend.
 //! - [`StreamingRunner`]: runs ops on a backend over cases of the user's own.
 
+pub mod agreement;
 mod digest;
 mod examine;
 mod in_process;
+pub mod law;
 pub mod ledger;
 pub mod litmus;
 mod order;

@@ -8,7 +8,7 @@
 //! that fails by itself.
 
 mod expected;
-mod layout;
+pub(crate) mod layout;
 
 pub(crate) use expected::{mixed, output_bytes};
 pub(crate) use layout::{Dispatch, Target};
