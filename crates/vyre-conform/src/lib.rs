@@ -7,8 +7,11 @@
 //! - [`ledger`]: what a run has done. [`evidence`]: what it proves; [`cert`]: the same, signed; [`expectations`]: failures that are
 //!   known; [`report`] and [`diff`]: for people and other tools.
 //! - [`mutants`]: devices with one fault each; [`teeth`]: which of them the suite notices.
+//! - [`litmus`]: what atomics and barriers may show, and what they do show. [`agreement`]: whether all backends give the same; [`law`]:
+//!   what holds for an op whatever its operands are; [`swap`]: sequences of dispatches that go from backend to backend.
 //! - [`StreamingRunner`]: runs ops on a backend over cases of the user's own.
 
+pub mod agreement;
 pub mod cases;
 pub mod cert;
 pub mod conform;
@@ -21,8 +24,11 @@ pub mod evidence;
 mod examine;
 pub mod expectations;
 mod in_process;
+pub mod law;
 pub mod ledger;
+pub mod litmus;
 pub mod mutants;
+mod order;
 mod plan;
 mod query;
 mod regression;
@@ -31,6 +37,7 @@ pub mod space;
 pub mod spec;
 mod stream;
 pub mod suite;
+pub mod swap;
 pub mod teeth;
 mod unit;
 
@@ -45,3 +52,4 @@ pub use report::{ParityFailure, Remark, RunReport, Summary};
 pub use space::{Draw, Evidence, Space};
 pub use spec::{Columns, Comparator, Extent, OpSignature, OpSpec, OpSpecBuilder, Shape, SpecError};
 pub use stream::{FnProgress, InputGenerator, ProgressSink, StreamingProgress, StreamingRunner, UNIT};
+pub use swap::{ConformDispatchConfig, ExecutionModel, SwapBackend, WgslBackend, with_backend_swap};
