@@ -13,7 +13,7 @@
 use super::launch::{has_known_most, is_count, is_known_at_launch};
 use super::quotients::Divisions;
 use super::sites::Site;
-use super::sums::{Atom, Sum, magnitude};
+use super::sums::{Atom, Atoms, Sum, magnitude};
 use super::{Prover, drop_implied, is_contradiction, tightened};
 use crate::analysis::affine::Affine;
 use crate::analysis::epochs::Beginning;
@@ -38,7 +38,7 @@ const MAX_ALTERNATIVES: usize = 3;
 pub(super) type Alternatives = Vec<Vec<Sum>>;
 
 /// Which pairs of invocations are looked at.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Pairs {
     /// Any two.
     Any,
@@ -84,10 +84,24 @@ impl<'p, 'a> View<'p, 'a> {
         View { proof, a, b, pairs, guards: false, groups: false, in_step, conditions: Vec::new() }
     }
 
-    /// The same comparison, with what the conditions around the accesses say.
-    pub(super) fn with(mut self, guards: bool, groups: bool) -> View<'p, 'a> {
+    /// The loops that both accesses are in the same iteration of.
+    pub(super) fn in_step(&self) -> &[InstId] {
+        &self.in_step
+    }
+
+    /// Whether the conditions around the accesses bound anything by a value.
+    pub(super) fn has_guards(&self) -> bool {
+        !(self.a.bounds.is_empty() && self.b.bounds.is_empty())
+    }
+
+    /// Whether both have an index in which what conditions are about is not taken apart.
+    pub(super) fn has_groups(&self) -> bool {
+        self.a.grouped.is_some() && self.b.grouped.is_some()
+    }
+
+    /// From now on with what the conditions around the accesses say, or without.
+    pub(super) fn look_at(&mut self, guards: bool, groups: bool) {
         (self.guards, self.groups) = (guards, groups);
-        self
     }
 
     pub(super) fn ssa(&self) -> &'a Ssa {
@@ -144,11 +158,11 @@ impl<'p, 'a> View<'p, 'a> {
     }
 
     /// The products of an index over the ids that matter here: `gid` is taken apart where workgroups are looked at.
-    pub(super) fn products(&self, index: &Affine) -> Vec<(Vec<Atom>, i128)> {
+    pub(super) fn products(&self, index: &Affine) -> Vec<(Atoms, i128)> {
         let signed = |n: u32| i128::from(n as i32);
-        let mut products = vec![(Vec::new(), signed(index.constant))];
+        let mut products = vec![(Atoms::new(), signed(index.constant))];
         for (product, times) in &index.terms {
-            let mut parts = vec![(Vec::new(), signed(*times))];
+            let mut parts = vec![(Atoms::new(), signed(*times))];
             for atom in product.iter() {
                 let split = match (self.builtin(*atom), self.pairs) {
                     (Some(Builtin::Invocation(axis)), Pairs::OneGroup | Pairs::TwoGroups) => Some(axis),
@@ -156,7 +170,7 @@ impl<'p, 'a> View<'p, 'a> {
                 };
                 parts = parts
                     .into_iter()
-                    .flat_map(|(atoms, times): (Vec<Atom>, i128)| {
+                    .flat_map(|(atoms, times): (Atoms, i128)| {
                         let with = |atom: Atom, factor: i128| {
                             let mut atoms = atoms.clone();
                             atoms.push(atom);
@@ -213,7 +227,7 @@ impl<'p, 'a> View<'p, 'a> {
         {
             for bound in &facts.below {
                 if let Some(bound) = self.shared_number(*bound) {
-                    return bound.plus(&Sum::number(1), -1);
+                    return bound.plus_number(-1);
                 }
             }
         }
@@ -221,10 +235,10 @@ impl<'p, 'a> View<'p, 'a> {
         let size = |axis: Axis| i128::from(self.ssa().kernel.workgroup_size[axis as usize]);
         match builtin {
             Some(Builtin::Invocation(axis)) if number >= u32::MAX - 1 => {
-                Sum::product(vec![Atom::Count(Builtin::InvocationCount(axis))], 1).plus(&Sum::number(1), -1)
+                Sum::atom(Atom::Count(Builtin::InvocationCount(axis))).plus_number(-1)
             }
             Some(Builtin::Workgroup(axis)) if number >= u32::MAX - 1 => {
-                Sum::product(vec![Atom::Count(Builtin::WorkgroupCount(axis))], 1).plus(&Sum::number(1), -1)
+                Sum::atom(Atom::Count(Builtin::WorkgroupCount(axis))).plus_number(-1)
             }
             Some(Builtin::Local(axis)) => Sum::number((size(axis) - 1).min(i128::from(number))),
             _ => match atom {
@@ -248,7 +262,7 @@ impl<'p, 'a> View<'p, 'a> {
     pub(super) fn shared_number(&self, value: Value) -> Option<Sum> {
         self.is_shared(value).then(|| match self.ssa().literal(value) {
             Some(bits) => Sum::number(i128::from(bits as u32)),
-            None => Sum::product(vec![self.atom(value)], 1),
+            None => Sum::atom(self.atom(value)),
         })
     }
 
@@ -269,7 +283,7 @@ impl<'p, 'a> View<'p, 'a> {
         };
         for (atoms, mut times) in self.products(index) {
             // Ids that can be only one number are that number.
-            let mut kept = Vec::new();
+            let mut kept = Atoms::new();
             for atom in atoms {
                 match self.as_builtin(atom).and_then(|id| self.only(site, id)) {
                     Some(number) => times = times.saturating_mul(i128::from(number)),
@@ -297,17 +311,17 @@ impl<'p, 'a> View<'p, 'a> {
                 Some(_) | None => self.spread(site, &mut side, kept, times),
             }
         }
-        side.digits.retain(|_, factor| !factor.0.is_empty());
-        side.own.retain(|_, factor| !factor.0.is_empty());
+        side.digits.retain(|_, factor| !factor.is_zero());
+        side.own.retain(|_, factor| !factor.is_zero());
         Some(side)
     }
 
     /// Adds what a product can be to the rest of a side. Everything is at least 0, so a product grows with each of its atoms.
-    pub(super) fn spread(&self, site: &Site, side: &mut Side, atoms: Vec<Atom>, times: i128) {
+    pub(super) fn spread(&self, site: &Site, side: &mut Side, atoms: Atoms, times: i128) {
         let mut high = Sum::number(times.abs());
         let mut low = times.abs();
         for atom in &atoms {
-            let most = if self.atom_is_shared(*atom) { Sum::product(vec![*atom], 1) } else { self.high(site, *atom) };
+            let most = if self.atom_is_shared(*atom) { Sum::atom(*atom) } else { self.high(site, *atom) };
             high = high.times(&most);
             low = low.saturating_mul(self.low(site, *atom));
         }
@@ -323,9 +337,9 @@ impl<'p, 'a> View<'p, 'a> {
             if digits.contains(&own) {
                 continue;
             }
-            for (atoms, times) in factor.0 {
-                let atoms = atoms.into_iter().chain([own]).collect();
-                self.spread(site, side, atoms, times);
+            for (atoms, times) in factor.parts() {
+                let atoms = atoms.iter().copied().chain([own]).collect();
+                self.spread(site, side, atoms, *times);
             }
         }
     }
@@ -501,7 +515,7 @@ impl<'p, 'a> View<'p, 'a> {
         };
         let whole = factor.times(&most);
         let Atom::Value(value) = atom else { return whole };
-        if most != Sum::product(vec![Atom::Most(value)], 1) {
+        if most != Sum::atom(Atom::Most(value)) {
             return whole;
         }
         let mut needs = Vec::new();
@@ -509,7 +523,7 @@ impl<'p, 'a> View<'p, 'a> {
         if let Some(rest) = self.divisions().remainder(value, &mut needs) {
             let by = rest.by.sum();
             let is_known = by.atoms().into_iter().all(|atom| self.atom_is_shared(atom)) && self.require_all(needs);
-            return if is_known { factor.times(&by.plus(&Sum::number(1), -1)) } else { whole };
+            return if is_known { factor.times(&by.plus_number(-1)) } else { whole };
         }
         // w·(i / w) is at most i.
         let quotient = self.divisions().quotient(value, &mut needs);
@@ -534,7 +548,7 @@ impl<'p, 'a> View<'p, 'a> {
     fn most_of(&self, value: Value) -> Sum {
         match self.builtin(value) {
             Some(id) => self.extent(id),
-            None => Sum::product(vec![Atom::Most(value)], 1),
+            None => Sum::atom(Atom::Most(value)),
         }
     }
 
@@ -597,7 +611,7 @@ impl<'p, 'a> View<'p, 'a> {
             // The others keep their order.
             digits[placed..=n].rotate_right(1);
             let (factor, span) = &digits[placed];
-            let least = factor.clone().plus(&Sum::number(1), -1);
+            let least = factor.clone().plus_number(-1);
             if self.require(least.clone().plus(high, -1)).is_some() && self.require(least.plus(low, 1)).is_some() {
                 let (high, low) = (high.clone().plus(span, 1), low.clone().plus(span, -1));
                 self.orders(digits, placed + 1, &high, &low, found);
@@ -616,7 +630,7 @@ impl<'p, 'a> View<'p, 'a> {
             let (mut low, mut high) = (side.low.clone(), side.high.clone());
             for (id, factor) in &side.digits {
                 let span = magnitude(factor)?.times(&view.high(site, Atom::Count(*id)));
-                match factor.0.values().all(|times| *times > 0) {
+                match factor.only_adds() {
                     true => high = high.plus(&span, 1),
                     false => low = low.plus(&span, -1),
                 }
@@ -628,7 +642,7 @@ impl<'p, 'a> View<'p, 'a> {
         for (low, high, other_low, other_high) in [(&a_low, &a_high, &b_low, &b_high), (&b_low, &b_high, &a_low, &a_high)] {
             self.conditions.clear();
             self.require_forms()?;
-            let gap = other_low.clone().plus(high, -1).plus(&Sum::number(1), -1);
+            let gap = other_low.clone().plus(high, -1).plus_number(-1);
             let span = Sum::number(u32::MAX.into()).plus(other_high, -1).plus(low, 1);
             if self.require(gap).is_some() && self.require(span).is_some() {
                 found.extend(self.alternative());
@@ -639,7 +653,7 @@ impl<'p, 'a> View<'p, 'a> {
 
     /// The largest that an id can be in a launch.
     pub(super) fn extent(&self, id: Builtin) -> Sum {
-        let count = |count: Builtin| Sum::product(vec![Atom::Count(count)], 1).plus(&Sum::number(1), -1);
+        let count = |count: Builtin| Sum::atom(Atom::Count(count)).plus_number(-1);
         match id {
             Builtin::Invocation(axis) => count(Builtin::InvocationCount(axis)),
             Builtin::Workgroup(axis) => count(Builtin::WorkgroupCount(axis)),
@@ -686,7 +700,7 @@ impl<'p, 'a> View<'p, 'a> {
         // What the guards of both accesses leave; a bound that something is below is at least 1.
         let of = |site: &Site| site.facts.get(&value).map_or((0, u32::MAX), |facts| (facts.low, facts.high));
         let (a, b) = (of(self.a), of(self.b));
-        let is_bound = |site: &Site| site.facts.values().chain(site.ids.values()).any(|facts| facts.below.contains(&value));
+        let is_bound = |site: &Site| site.bounds.binary_search(&value).is_ok();
         let least = u32::from(is_bound(self.a) || is_bound(self.b));
         (low.max(i128::from(a.0.max(b.0).max(least))), high.min(i128::from(a.1.min(b.1))))
     }

@@ -34,12 +34,13 @@ mod sites;
 mod sums;
 mod words;
 
-use super::affine::Forms;
+use super::affine::{Affine, Forms};
 use super::epochs::Epochs;
 use super::numbers::Numbers;
 use super::ranges::Flow;
 use super::uniformity::Uniformity;
 use crate::diagnostic::{Diagnostic, Location};
+use crate::hash::Table;
 use crate::ir::{Access, AtomicOp, Axis, Builtin, NodeId};
 use crate::kernel::BufferId;
 use crate::ssa::{Def, InstId, InstKind, RegionId, Ssa, Value};
@@ -166,6 +167,9 @@ impl fmt::Display for Determinism {
 /// Accesses to one buffer that are compared with each other at most; beyond, it is too much work for an answer.
 const MAX_SITES: usize = 48;
 
+/// Accesses with one index that another is held against at most, to see whether it is alike.
+const MAX_LIKE: usize = 8;
+
 /// The answer for a form, of which is known what is uniform.
 #[must_use]
 pub fn of_form(ssa: &Ssa, uniformity: &Uniformity) -> Determinism {
@@ -190,6 +194,20 @@ pub fn of_form(ssa: &Ssa, uniformity: &Uniformity) -> Determinism {
     Determinism::CrossBackend { conditions }
 }
 
+/// Two accesses by likeness, which pairs of invocations, and the loops that those are in the same iteration of.
+type Compared = (u32, u32, Pairs, Vec<InstId>);
+
+/// Why they are apart, if they are, and what no launch meets of what that would need.
+type Comparison = (Option<Alternatives>, Option<Sum>);
+
+/// Accesses of which no two compare alike.
+#[derive(Default)]
+struct Distinct {
+    sites: Vec<Site>,
+    /// By index: their numbers.
+    by_index: Table<Affine, Vec<u32>>,
+}
+
 struct Prover<'a> {
     ssa: &'a Ssa,
     uniformity: &'a Uniformity,
@@ -211,6 +229,10 @@ struct Prover<'a> {
     meetings: OnceCell<Option<Meetings>>,
     numbers: Numbers,
     forms: Forms,
+    /// Accesses that compare differently.
+    distinct: RefCell<Distinct>,
+    /// What comparing gave, by what was compared.
+    compared: RefCell<Table<Compared, Comparison>>,
     /// What no launch meets of what two accesses would need, while they are compared.
     missed: RefCell<Option<Sum>>,
 }
@@ -230,6 +252,8 @@ impl<'a> Prover<'a> {
             flow,
             forms: Forms::of(ssa, &numbers),
             numbers,
+            distinct: RefCell::default(),
+            compared: RefCell::default(),
             missed: RefCell::new(None),
             workgroup: Epochs::of_workgroup(ssa),
             grid: Epochs::of_grid(ssa),
@@ -300,14 +324,12 @@ impl<'a> Prover<'a> {
         for site in all {
             let alike = |other: &&mut Site| {
                 (other.kind, &other.unused, &other.stored) == (site.kind, &site.unused, &site.stored)
-                    && (&other.index, &other.grouped, &other.needs) == (&site.index, &site.grouped, &site.needs)
-                    && other.facts == site.facts
-                    && other.ids == site.ids
+                    && other.compares_like(site)
                     && self.same_epochs(other, site)
             };
             match sites.iter_mut().find(alike) {
                 Some(other) => other.alike.push(site.access),
-                None => sites.push(site.clone()),
+                None => sites.push(Site { likeness: self.likeness(site), ..site.clone() }),
             }
             if sites.len() > MAX_SITES {
                 return Err(Reason {
@@ -436,15 +458,49 @@ impl<'a> Prover<'a> {
     }
 
     /// Why two invocations of such a pair never have the same index: what has to hold for it, one of these.
+    ///
+    /// Programs have many accesses that compare alike, to several buffers, so what was found is kept.
     fn apart(&self, a: &Site, b: &Site, pairs: Pairs) -> Option<Alternatives> {
+        let view = View::new(self, a, b, pairs);
+        let key = (a.likeness, b.likeness, pairs, view.in_step().to_vec());
+        let known = self.compared.borrow().get(&key).cloned();
+        let (found, missed) = known.unwrap_or_else(|| {
+            let before = self.missed.take();
+            let found = self.compare(view);
+            let result = (found, self.missed.replace(before));
+            self.compared.borrow_mut().insert(key, result.clone());
+            result
+        });
+        let mut first = self.missed.borrow_mut();
+        *first = first.take().or(missed);
+        found
+    }
+
+    /// A number that accesses which compare alike have in common; not all of them, if there are many that almost do.
+    fn likeness(&self, site: &Site) -> u32 {
+        let mut distinct = self.distinct.borrow_mut();
+        let Distinct { sites, by_index } = &mut *distinct;
+        let same_index = by_index.entry(site.index.clone()).or_default();
+        let latest = same_index.iter().rev().take(MAX_LIKE);
+        if let Some(number) = latest.copied().find(|number| sites[*number as usize].compares_like(site)) {
+            return number;
+        }
+        let number = sites.len() as u32;
+        sites.push(site.clone());
+        same_index.push(number);
+        number
+    }
+
+    fn compare(&self, mut view: View<'_, '_>) -> Option<Alternatives> {
         let mut found = Alternatives::new();
         // What conditions around the accesses say may help, or stand in the way of comparing.
         for (guards, groups) in [(true, false), (true, true), (false, false)] {
-            if groups && (a.grouped.is_none() || b.grouped.is_none()) {
+            if (groups && !view.has_groups()) || (!guards && !view.has_guards()) {
                 continue;
             }
+            view.look_at(guards, groups);
             for way in [View::places, View::one_to_one, View::disjoint] {
-                let alternatives = way(&mut View::new(self, a, b, pairs).with(guards, groups)).unwrap_or_default();
+                let alternatives = way(&mut view).unwrap_or_default();
                 if alternatives.iter().any(Vec::is_empty) {
                     return Some(vec![Vec::new()]);
                 }
@@ -454,7 +510,7 @@ impl<'a> Prover<'a> {
                 }
             }
         }
-        View::new(self, a, b, pairs).fewest(found)
+        view.fewest(found)
     }
 
     /// The numbers that something which is the same in a whole launch can be.

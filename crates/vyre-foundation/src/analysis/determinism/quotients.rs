@@ -68,7 +68,7 @@ impl Divisions<'_> {
             _ => Divisor { number: 1, values: vec![self.numbers.of_value(value)] },
         };
         for value in &divisor.values {
-            needs.push(Sum::product(vec![Atom::Value(*value)], 1).plus(&Sum::number(1), -1));
+            needs.push(Sum::atom(Atom::Value(*value)).plus_number(-1));
         }
         // A product that wraps is another number.
         if divisor.number > 1 || divisor.values.len() > 1 {

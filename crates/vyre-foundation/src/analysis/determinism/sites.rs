@@ -29,6 +29,8 @@ pub(super) struct Site {
     pub(super) access: AccessId,
     /// It and those that are the same to whoever compares indices as sums.
     pub(super) alike: Vec<AccessId>,
+    /// The number of those that compare alike, also in other buffers.
+    pub(super) likeness: u32,
     pub(super) kind: AccessKind,
     /// Of an atomic whose result nobody uses.
     pub(super) unused: Option<AtomicOp>,
@@ -42,8 +44,18 @@ pub(super) struct Site {
     /// What holds for the atoms of the index, and for the ids.
     pub(super) facts: BTreeMap<Value, AtomFacts>,
     pub(super) ids: BTreeMap<Builtin, AtomFacts>,
+    /// All values that something is below here, in order.
+    pub(super) bounds: Vec<Value>,
     /// Atoms that are sums over lanes, which whoever gets here adds at least 1 to, and which do not wrap.
     pub(super) adds: Vec<Value>,
+}
+
+impl Site {
+    /// Whether it is the same as another to whoever compares their indices as sums.
+    pub(super) fn compares_like(&self, other: &Site) -> bool {
+        (&self.index, &self.grouped, &self.needs) == (&other.index, &other.grouped, &other.needs)
+            && (&self.facts, &self.ids, &self.adds) == (&other.facts, &other.ids, &other.adds)
+    }
 }
 
 impl Prover<'_> {
@@ -117,17 +129,25 @@ impl Prover<'_> {
                 let most = u64::from(flow.ranges[operands[0].index()].high) * u64::from(ssa.kernel.subgroup.unwrap_or(0));
                 is_sum && flow.refined(operands[0]).low >= 1 && most <= u64::from(u32::MAX)
             });
+            let facts_of = |value: Value| (value, facts(value));
+            let ids: BTreeMap<Builtin, AtomFacts> = ids.iter().map(|(builtin, value)| (*builtin, facts(*value))).collect();
+            let facts: BTreeMap<Value, AtomFacts> = atoms.clone().chain(groups).chain(within).map(facts_of).collect();
+            let mut bounds: Vec<Value> = facts.values().chain(ids.values()).flat_map(|facts| &facts.below).copied().collect();
+            bounds.sort_unstable();
+            bounds.dedup();
             sites[buffer.index()].push(Site {
                 adds: adds.collect(),
+                bounds,
                 access,
                 alike: vec![access],
+                likeness: 0,
                 kind: ssa.kernel.access(access).kind,
                 unused,
                 stored,
-                facts: atoms.clone().chain(groups).chain(within).map(|atom| (atom, facts(atom))).collect(),
+                facts,
                 grouped,
                 needs,
-                ids: ids.iter().map(|(builtin, value)| (*builtin, facts(*value))).collect(),
+                ids,
                 index,
             });
         });

@@ -115,7 +115,7 @@ impl Prover<'_> {
     pub(super) fn spelled(&self, not_negative: &Sum) -> String {
         let part = |positive: bool| -> String {
             let mut parts: Vec<String> = Vec::new();
-            for (atoms, times) in not_negative.0.iter().rev() {
+            for (atoms, times) in not_negative.parts().iter().rev() {
                 if (*times > 0) != positive {
                     continue;
                 }
