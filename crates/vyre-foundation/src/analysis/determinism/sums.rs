@@ -270,3 +270,89 @@ fn is_part_of_all(atoms: impl Iterator<Item = Atom> + Clone) -> bool {
 fn gcd(a: i128, b: i128) -> i128 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ir::Axis;
+
+    /// Numbers that look drawn, always the same.
+    struct Draw(u64);
+
+    impl Draw {
+        fn below(&mut self, n: u64) -> u64 {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (self.0 >> 33) % n
+        }
+
+        fn sum(&mut self) -> Sum {
+            let mut sum = Sum::default();
+            for _ in 0..self.below(5) {
+                let atoms = (0..self.below(4)).map(|_| ATOMS[self.below(ATOMS.len() as u64) as usize].0).collect();
+                sum.add(atoms, i128::from(self.below(13)) - 6);
+            }
+            sum
+        }
+    }
+
+    /// Atoms, and the smallest and the largest that each can be.
+    const ATOMS: [(Atom, (i128, i128)); 5] = [
+        (Atom::Value(Value(3)), (0, 4)),
+        (Atom::Value(Value(1)), (1, 3)),
+        (Atom::Count(Builtin::InvocationCount(Axis::X)), (2, 9)),
+        (Atom::Count(Builtin::InvocationCount(Axis::Y)), (1, 1)),
+        (Atom::Most(Value(1)), (0, 7)),
+    ];
+
+    fn bounds(atom: Atom) -> (i128, i128) {
+        ATOMS.iter().find(|(other, _)| *other == atom).map_or((0, 0), |(_, bounds)| *bounds)
+    }
+
+    type Numbers = [i128; ATOMS.len()];
+
+    fn at(sum: &Sum, numbers: &Numbers) -> i128 {
+        let number = |atom: &Atom| numbers[ATOMS.iter().position(|(other, _)| other == atom).expect("one of them")];
+        sum.parts().iter().map(|(atoms, times)| times * atoms.iter().map(number).product::<i128>()).sum()
+    }
+
+    #[test]
+    fn sums_are_the_numbers_that_they_stand_for() {
+        let mut draw = Draw(1);
+        for _ in 0..20_000 {
+            let (a, b, k) = (draw.sum(), draw.sum(), i128::from(draw.below(7)) - 3);
+            let numbers: Numbers = ATOMS.map(|(_, (low, high))| low + i128::from(draw.below((high - low + 1) as u64)));
+            let value = at(&a, &numbers);
+            let (sum, product) = (a.clone().plus(&b, k), a.times(&b));
+            assert_eq!(at(&sum, &numbers), value + k * at(&b, &numbers), "{a:?} {b:?} {k}");
+            assert_eq!(at(&product, &numbers), value * at(&b, &numbers), "{a:?} {b:?}");
+            for made in [&a, &sum, &product] {
+                let in_order = made.parts().windows(2).all(|pair| pair[0].0 < pair[1].0);
+                assert!(in_order && made.parts().iter().all(|(_, times)| *times != 0), "{made:?}");
+            }
+            let (least, most) = a.range(&bounds);
+            assert!(least <= value && value <= most, "{a:?} is {value}, not in {least}..={most}");
+            assert!(a.exact().is_none_or(|exact| exact == value), "{a:?}");
+            let simplified = a.clone().simplified(&bounds);
+            assert_eq!(at(&simplified, &numbers) >= 0, value >= 0, "{a:?} {simplified:?}");
+            for (n, (atom, _)) in ATOMS.iter().enumerate() {
+                assert!(a.divided(*atom).is_none_or(|divided| at(&divided, &numbers) * numbers[n] == value), "{a:?} {atom:?}");
+                let mut about = a.bounds(&bounds).into_iter().filter(|(other, _, _)| other == atom);
+                let within = about.all(|(_, low, high)| low <= numbers[n] && numbers[n] <= high);
+                assert!(value < 0 || within, "{a:?} {atom:?} {numbers:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_range_sees_what_parts_have_in_common() {
+        // w·n − w is not negative if n is at least 1.
+        let [w, n] = [Value(1), Value(2)].map(Atom::Value);
+        let sum = Sum::atom(w).times(&Sum::atom(n)).plus(&Sum::atom(w), -1);
+        assert_eq!(sum.range(&|atom| if atom == n { (1, 5) } else { (0, 9) }), (0, 36));
+        // A launch has fewer than 2³² invocations, whatever it has along each axis.
+        let [x, y] = [Axis::X, Axis::Y].map(|axis| Atom::Count(Builtin::InvocationCount(axis)));
+        let anything = |_| (0, i128::from(u32::MAX));
+        assert_eq!(Sum::atom(x).times(&Sum::atom(y)).range(&anything).1, i128::from(u32::MAX));
+        assert!(Sum::atom(x).times(&Sum::atom(x)).range(&anything).1 > i128::from(u32::MAX));
+    }
+}
