@@ -197,6 +197,9 @@ pub fn of_form(ssa: &Ssa, uniformity: &Uniformity) -> Determinism {
 /// Two accesses by likeness, which pairs of invocations, and the loops that those are in the same iteration of.
 type Compared = (u32, u32, Pairs, Vec<InstId>);
 
+/// Why they are apart, if they are, and what no launch meets of what that would need.
+type Comparison = (Option<Alternatives>, Option<Sum>);
+
 /// Accesses of which no two compare alike.
 #[derive(Default)]
 struct Distinct {
@@ -228,8 +231,8 @@ struct Prover<'a> {
     forms: Forms,
     /// Accesses that compare differently.
     distinct: RefCell<Distinct>,
-    /// What comparing gave, by what was compared: whether they are apart, and what no launch meets.
-    compared: RefCell<Table<Compared, (Option<Alternatives>, Option<Sum>)>>,
+    /// What comparing gave, by what was compared.
+    compared: RefCell<Table<Compared, Comparison>>,
     /// What no launch meets of what two accesses would need, while they are compared.
     missed: RefCell<Option<Sum>>,
 }
