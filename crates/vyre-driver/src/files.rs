@@ -1,4 +1,5 @@
-//! Writing files: whoever looks at one finds all of the new bytes or all of the old, also after the machine has lost its power.
+//! Writing files: whoever looks at one finds all of the new bytes or all of the old, also after the machine has lost its power; and
+//! reading those that may have no end.
 //!
 //! Bytes go to a temporary file beside the place, are synchronised with the disk, and are renamed into it. A link stays a link: what it
 //! points to is replaced. Only regular files are replaced, never a device, a pipe or a folder, and a file that may not be written is
@@ -7,7 +8,7 @@
 
 use std::fmt;
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
@@ -32,6 +33,23 @@ impl std::error::Error for FileError {
     }
 }
 
+/// The bytes of a file, or `None` if there are more than so many: of a device or a pipe without end no more are read.
+pub fn read_at_most(path: impl AsRef<Path>, limit: u64) -> io::Result<Option<Vec<u8>>> {
+    let file = File::open(path)?;
+    let data = file.metadata()?;
+    if data.is_file() && data.len() > limit {
+        return Ok(None);
+    }
+    at_most(file, limit)
+}
+
+/// The bytes of something that is read, or `None` if there are more than so many.
+pub fn at_most(from: impl Read, limit: u64) -> io::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    from.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+    Ok((bytes.len() as u64 <= limit).then_some(bytes))
+}
+
 /// Puts bytes in the place of what a file holds, or makes the file.
 pub fn replace(path: impl AsRef<Path>, bytes: &[u8]) -> Result<(), FileError> {
     replace_all(&[(path.as_ref(), bytes)])
@@ -52,6 +70,25 @@ pub fn replace_all(files: &[(&Path, &[u8])]) -> Result<(), FileError> {
     }
     Ok(())
 }
+
+/// Makes a file, unless something has its name already; gives whether it was made. Of several that make it at once one does.
+pub fn create(path: impl AsRef<Path>, bytes: &[u8]) -> Result<bool, FileError> {
+    let path = path.as_ref();
+    let made = || match fs::symlink_metadata(path) {
+        Ok(_) => Ok(false),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Prepared::new(path, bytes)?.commit_new(),
+        Err(error) => Err(error),
+    };
+    made().map_err(|error| FileError { path: path.to_path_buf(), error })
+}
+
+/// Whether a name is that of a file that somebody is writing, or was writing when their process ended.
+pub(crate) fn is_temporary(name: &str) -> bool {
+    name.starts_with(PREFIX) && name.ends_with(SUFFIX)
+}
+
+const PREFIX: &str = ".vyre-";
+const SUFFIX: &str = ".tmp";
 
 /// Whether a file could be written now; nothing changes.
 pub fn can_replace(path: impl AsRef<Path>) -> Result<(), FileError> {
@@ -109,18 +146,31 @@ impl Prepared {
 
     fn commit(self) -> io::Result<()> {
         self.file.persist(&self.place).map_err(|error| error.error)?;
-        // The name is on the disk when its folder is. Not every system lets folders be synchronised.
-        match self.place.parent().map(File::open) {
-            Some(Ok(folder)) => folder.sync_all().or(Ok(())),
-            Some(Err(_)) | None => Ok(()),
+        synchronise_name(&self.place)
+    }
+
+    /// `false` if somebody has made it in between.
+    fn commit_new(self) -> io::Result<bool> {
+        match self.file.persist_noclobber(&self.place) {
+            Ok(_) => synchronise_name(&self.place).map(|()| true),
+            Err(lost) if lost.error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+            Err(lost) => Err(lost.error),
         }
+    }
+}
+
+fn synchronise_name(place: &Path) -> io::Result<()> {
+    // The name is on the disk when its folder is. Not every system lets folders be synchronised.
+    match place.parent().map(File::open) {
+        Some(Ok(folder)) => folder.sync_all().or(Ok(())),
+        Some(Err(_)) | None => Ok(()),
     }
 }
 
 /// Temporary files that get the permissions of any new file when they stay.
 fn builder() -> tempfile::Builder<'static, 'static> {
     let mut builder = tempfile::Builder::new();
-    builder.prefix(".vyre-").suffix(".tmp");
+    builder.prefix(PREFIX).suffix(SUFFIX);
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
@@ -182,6 +232,30 @@ mod tests {
         assert_eq!((fs::read(&path).unwrap(), names(folder.path())), (b"two".to_vec(), vec!["a".to_string()]));
     }
 
+    #[test]
+    fn what_is_made_anew_takes_nobodys_place() {
+        let folder = folder();
+        let path = folder.path().join("a");
+        assert!(create(&path, b"one").unwrap() && !create(&path, b"two").unwrap());
+        assert_eq!((fs::read(&path).unwrap(), names(folder.path())), (b"one".to_vec(), vec!["a".to_string()]));
+        // Of many at once one makes it, and it is whole.
+        let contested = folder.path().join("b");
+        let made = std::thread::scope(|scope| {
+            let make = |n: u8| create(&contested, &[n; 100_000]).unwrap();
+            let threads: Vec<_> = (0..8).map(|n| scope.spawn(move || make(n))).collect();
+            threads.into_iter().filter_map(|thread| thread.join().ok()).filter(|made| *made).count()
+        });
+        let bytes = fs::read(&contested).unwrap();
+        assert!(made == 1 && bytes.len() == 100_000 && bytes.iter().all(|byte| *byte == bytes[0]));
+        assert_eq!(names(folder.path()), ["a", "b"]);
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink("nowhere", folder.path().join("link")).unwrap();
+            assert!(!create(folder.path().join("link"), b"").unwrap() && !folder.path().join("nowhere").exists());
+        }
+        assert!(create(folder.path().join("no/such"), b"").is_err());
+    }
+
     #[cfg(unix)]
     #[test]
     fn permissions_and_links_stay() {
@@ -223,6 +297,23 @@ mod tests {
         assert!(replace(folder.path().join("no/such/folder"), b"x").is_err());
         assert!(can_replace(&kept).is_err() && can_replace(folder.path().join("new")).is_ok());
         assert_eq!(names(folder.path()), ["inner", "kept"]);
+    }
+
+    #[test]
+    fn what_is_longer_than_allowed_is_not_read() {
+        let folder = folder();
+        let path = folder.path().join("a");
+        replace(&path, b"four").unwrap();
+        assert_eq!(read_at_most(&path, 4).unwrap(), Some(b"four".to_vec()));
+        assert_eq!(read_at_most(&path, 3).unwrap(), None);
+        assert_eq!(at_most(io::repeat(7), 1000).unwrap(), None);
+        assert_eq!(at_most(io::repeat(7).take(1000), 1000).unwrap(), Some(vec![7; 1000]));
+        #[cfg(unix)]
+        assert_eq!(read_at_most("/dev/zero", 1000).unwrap(), None);
+        // A file of holes is long, and takes no room until it is read.
+        File::create(&path).unwrap().set_len(1 << 40).unwrap();
+        assert_eq!(read_at_most(&path, 1 << 30).unwrap(), None);
+        assert!(read_at_most(folder.path().join("none"), 1).is_err());
     }
 
     #[test]

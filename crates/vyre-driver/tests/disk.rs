@@ -172,6 +172,11 @@ fn what_stands_where_a_file_should_stand_does_no_harm() {
         fs::remove_file(directory.file(15)).unwrap();
         std::os::unix::fs::symlink("/nowhere/at/all", directory.file(15)).unwrap();
         assert!(matches!(cache.load(&key(15)), Err(Miss::Unfit(_))));
+        // A store does not follow one either.
+        let before = fs::read(&elsewhere).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, directory.file(15)).unwrap();
+        cache.store(&key(15), &payload(3)).unwrap();
+        assert_eq!((cache.load(&key(15)), fs::read(&elsewhere).unwrap()), (Ok(payload(3)), before));
     }
 }
 
@@ -375,8 +380,8 @@ fn files_of_others_are_left_alone_and_abandoned_ones_are_not() {
     let directory = Directory::new("others");
     let notes = directory.0.join("notes.txt");
     let nearly = directory.0.join("g".repeat(64));
-    let abandoned = directory.0.join(format!("{}.1.0.tmp", key(9).to_hex()));
-    let in_progress = directory.0.join(format!("{}.1.1.tmp", key(9).to_hex()));
+    let abandoned = directory.0.join(".vyre-abc123.tmp");
+    let in_progress = directory.0.join(".vyre-def456.tmp");
     for path in [&notes, &nearly, &abandoned, &in_progress] {
         fs::write(path, [0; 10_000]).unwrap();
     }

@@ -4,7 +4,7 @@
 //! JSON form, which `docs/workers.md` specifies, and beside it as text for people. Names of fields are only ever added; files of
 //! older layouts are read.
 //!
-//! A file is named for the hash of its content, written beside its place and then renamed, and never overwritten. The hash also
+//! A file is named for the hash of its content, appears whole, and is never overwritten. The hash also
 //! stands inside and covers all fields but itself and the command that replays the bundle, whose path depends on where the file is.
 
 use crate::subject::{Failure, Outputs};
@@ -14,14 +14,16 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
-use tempfile::NamedTempFile;
+use vyre_driver::files::{self, FileError};
 use vyre_foundation::case::{Case, bytes};
 use vyre_foundation::wire;
 
 /// The version of the layout that is written here.
 pub const VERSION: u64 = 2;
+/// Bytes of a file that is read, at most.
+const LONGEST: u64 = 1 << 28;
 
 /// One failure.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -109,40 +111,32 @@ impl Bundle {
 
     /// Writes it into a folder, which is made if there is none; gives the file. `replay` makes the command that replays it out of
     /// the file. A bundle that is there already is left as it is.
-    pub fn write(&self, folder: &Path, replay: impl Fn(&Path) -> String) -> io::Result<PathBuf> {
-        fs::create_dir_all(folder)?;
+    pub fn write(&self, folder: &Path, replay: impl Fn(&Path) -> String) -> Result<PathBuf, FileError> {
+        let cannot = |error| FileError { path: folder.to_path_buf(), error };
+        fs::create_dir_all(folder).map_err(cannot)?;
         let mut content = self.content();
         let hash = hash(&content);
+        content.insert("hash".into(), json!(hash));
         for attempt in 1.. {
             let suffix = if attempt == 1 { String::new() } else { format!("-{attempt}") };
             let path = folder.join(format!("{}-{}{suffix}.json", self.kind, &hash[..16]));
-            if path.exists() {
-                match Bundle::read(&path) {
-                    Ok(there) if there == *self => return Ok(path),
-                    // Whatever is there under this name, it is evidence of something.
-                    Ok(_) | Err(_) => continue,
-                }
-            }
-            content.insert("hash".into(), json!(hash));
             content.insert("replay".into(), json!(replay(&path)));
-            let mut text = serde_json::to_string_pretty(&content).map_err(io::Error::from)?;
+            let mut text = serde_json::to_string_pretty(&content).map_err(|error| cannot(error.into()))?;
             text.push('\n');
-            let mut beside = part_file(folder)?;
-            beside.write_all(text.as_bytes())?;
-            beside.as_file().sync_all()?;
-            match beside.persist_noclobber(&path) {
-                Ok(_) => return Ok(path),
-                // Somebody else was faster; what they wrote is looked at.
-                Err(lost) if lost.error.kind() == io::ErrorKind::AlreadyExists => continue,
-                Err(lost) => return Err(lost.error),
+            if files::create(&path, text.as_bytes())? || Bundle::read(&path).is_ok_and(|there| there == *self) {
+                return Ok(path);
             }
+            // Whatever else is there under this name, it is evidence of something.
         }
         unreachable!("there is always a next name")
     }
 
     /// Reads a file back.
     pub fn read(path: &Path) -> Result<Bundle, BundleError> {
-        Bundle::parse(&fs::read(path).map_err(BundleError::Unreadable)?)
+        match files::read_at_most(path, LONGEST).map_err(BundleError::Unreadable)? {
+            Some(bytes) => Bundle::parse(&bytes),
+            None => Err(BundleError::Unreadable(io::Error::other(format!("it has more than {LONGEST} bytes")))),
+        }
     }
 
     /// Reads the content of a file.
@@ -176,14 +170,6 @@ impl Bundle {
         content.insert("text".into(), self.case.program.to_string().lines().collect());
         content
     }
-}
-
-/// A file beside its place that is gone unless it is renamed; with the permissions that new files have.
-fn part_file(folder: &Path) -> io::Result<NamedTempFile> {
-    let mut builder = tempfile::Builder::new();
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    builder.prefix(".").suffix(".part").tempfile_in(folder)
 }
 
 fn hash(content: &Map<String, Value>) -> String {

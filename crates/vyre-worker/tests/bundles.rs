@@ -139,6 +139,19 @@ fn nothing_is_overwritten() {
     assert_ne!(other.write(&folder.0, replay).expect("the folder can be written"), path);
 }
 
+/// Whoever is faster, there is one file, and all are told its name.
+#[test]
+fn many_that_write_one_bundle_at_once_write_one_file() {
+    let folder = Folder::new("at-once");
+    let paths: Vec<PathBuf> = std::thread::scope(|scope| {
+        let threads: Vec<_> =
+            (0..8).map(|_| scope.spawn(|| a_bundle().write(&folder.0, replay).expect("it is written"))).collect();
+        threads.into_iter().map(|thread| thread.join().expect("it does not panic")).collect()
+    });
+    assert!(paths.iter().all(|path| *path == paths[0]), "{paths:?}");
+    assert_eq!(fs::read_dir(&folder.0).expect("the folder").count(), 1);
+}
+
 #[test]
 fn damage_is_told_by_name() {
     let folder = Folder::new("damage");

@@ -1,7 +1,7 @@
 //! Compiled code on disk, for the next process: one file per key, named by the hash of the key.
 //!
-//! A file says which key it is of, in full, and ends with a checksum over everything before it. It is written beside its place and
-//! renamed into it, so that readers in any process see a whole file or none. A file that is not exactly right is a [`Miss`] and is
+//! A file says which key it is of, in full, and ends with a checksum over everything before it. It is written by [`files`], so that
+//! readers in any process see a whole file or none. A file that is not exactly right is a [`Miss`] and is
 //! removed because of what is in it; one that cannot be opened or read may be right, and stays. A process may remove a good file that
 //! another has just put in the place of a bad one: the next who asks compiles again. Code of a backend that does not say which version
 //! it is cannot be told from that of another, and is never here.
@@ -15,19 +15,17 @@
 
 use super::PipelineKey;
 use crate::backend::{BackendError, UNVERSIONED};
+use crate::files;
 use std::ffi::OsStr;
 use std::fmt;
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, SystemTime};
 
 const MAGIC: [u8; 8] = *b"vyrepipe";
 const VERSION: u32 = 1;
 const CHECKSUM: u64 = blake3::OUT_LEN as u64;
-/// What a file is called while it is written, after its name to be.
-const TEMPORARY: &str = ".tmp";
 /// A file that has been written for so long was left by a process that ended.
 const ABANDONED: Duration = Duration::from_secs(60 * 60);
 
@@ -140,15 +138,15 @@ impl DiskCache {
         content.extend_from_slice(checksum.as_bytes());
         fs::create_dir_all(&self.directory).map_err(|error| failed("make", &self.directory, &error))?;
         let path = self.path(&key);
-        let (mut file, temporary) = create_beside(&path)?;
-        let written = file
-            .write_all(&content)
-            .and_then(|()| file.set_modified(SystemTime::now()))
-            .map_err(|error| failed("write", &temporary, &error))
-            .and_then(|()| fs::rename(&temporary, &path).map_err(|error| failed("replace", &path, &error)));
-        if let Err(error) = written {
-            remove(&temporary)?;
-            return Err(error);
+        // A link here is not the cache's, and neither is what it points to.
+        if fs::symlink_metadata(&path).is_ok_and(|data| data.is_symlink()) {
+            remove(&path)?;
+        }
+        files::replace(&path, &content).map_err(|error| failed("write", &path, &error.error))?;
+        // The system's own times of files are too coarse to tell a store from a load just before it.
+        match File::options().write(true).open(&path) {
+            Ok(file) => note_use(&path, &file),
+            Err(error) => tracing::debug!(path = %path.display(), %error, "another process has removed a cached pipeline"),
         }
         self.keep_the_bound()?;
         Ok(true)
@@ -207,15 +205,11 @@ enum Name {
 impl Name {
     fn of(name: &OsStr) -> Option<Name> {
         let name = name.to_str()?;
-        let (stem, rest) = name.split_at_checked(2 * blake3::OUT_LEN)?;
-        if !stem.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
-            return None;
+        if files::is_temporary(name) {
+            return Some(Name::Temporary);
         }
-        match rest {
-            "" => Some(Name::Stored),
-            rest if rest.ends_with(TEMPORARY) => Some(Name::Temporary),
-            _ => None,
-        }
+        let is_hash = name.len() == 2 * blake3::OUT_LEN && name.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        is_hash.then_some(Name::Stored)
     }
 }
 
@@ -289,25 +283,13 @@ fn read(path: &Path, key: &[u8], limit: u64) -> Result<Vec<u8>, Miss> {
     if blake3::Hasher::new().update(&head).update(&payload).finalize() != checksum {
         return Err(Miss::Corrupt);
     }
-    if let Err(error) = file.set_modified(SystemTime::now()) {
-        tracing::debug!(path = %path.display(), %error, "the last use of a cached pipeline is not recorded");
-    }
+    note_use(path, &file);
     Ok(payload)
 }
 
-/// A new file beside `path` that no other thread or process writes.
-fn create_beside(path: &Path) -> Result<(File, PathBuf), BackendError> {
-    static WRITTEN: AtomicU64 = AtomicU64::new(0);
-    loop {
-        let mut name = path.as_os_str().to_os_string();
-        name.push(format!(".{}.{}{TEMPORARY}", std::process::id(), WRITTEN.fetch_add(1, Relaxed)));
-        let temporary = PathBuf::from(name);
-        match File::create_new(&temporary) {
-            Ok(file) => return Ok((file, temporary)),
-            // Processes in two containers may have the same id.
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(failed("write", &temporary, &error)),
-        }
+fn note_use(path: &Path, file: &File) {
+    if let Err(error) = file.set_modified(SystemTime::now()) {
+        tracing::debug!(path = %path.display(), %error, "the last use of a cached pipeline is not recorded");
     }
 }
 

@@ -28,6 +28,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
+use vyre_driver::files::{self, FileError};
 use vyre_reference::Options;
 use vyre_reference::checked::{Effort, check};
 use vyre_worker::{Answer, Bundle, BundleError, Case, Failure, Kind, Origin, Outputs, Subject, Verdict, bundle, caught, judge};
@@ -180,8 +181,8 @@ pub enum Event<'a> {
 pub enum Error {
     /// The subject cannot be had.
     Subject(String),
-    /// A bundle or check file cannot be written.
-    Folder(PathBuf, io::Error),
+    /// The folder cannot be used, or a bundle or check file in it not be written.
+    Folder(FileError),
     /// There are no threads to be had.
     Threads(io::Error),
 }
@@ -190,13 +191,19 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Subject(why) => f.write_str(why),
-            Error::Folder(path, error) => write!(f, "cannot write {}: {error}", path.display()),
+            Error::Folder(error) => error.fmt(f),
             Error::Threads(error) => write!(f, "cannot start a thread: {error}"),
         }
     }
 }
 
 impl std::error::Error for Error {}
+
+impl From<FileError> for Error {
+    fn from(error: FileError) -> Self {
+        Error::Folder(error)
+    }
+}
 
 /// Makes a subject for a thread. Its panics must be failures: see [`vyre_worker::Contained`].
 pub type Make<'a> = dyn Fn() -> Result<Box<dyn Subject>, String> + Sync + 'a;
@@ -432,7 +439,7 @@ impl<'a> Ledger<'a> {
         let bench = Bench { subject: None, reference: Reference::within(config.deadline) };
         let mut ledger = Ledger { source, make, config, heard, bench, marks: Vec::new(), summary: Summary::default() };
         let Some(folder) = &config.folder else { return Ok(ledger) };
-        let fails = |error| Error::Folder(folder.clone(), error);
+        let fails = |error| FileError { path: folder.clone(), error };
         std::fs::create_dir_all(folder).map_err(fails)?;
         let mut files = Vec::new();
         for entry in std::fs::read_dir(folder).map_err(fails)? {
@@ -504,11 +511,11 @@ impl<'a> Ledger<'a> {
         let mut finding =
             Finding { count: 1, program, bundle, unreduced, stable, known: false, file: None, check: None, replay: None };
         if let Some(folder) = &self.config.folder {
-            let path = finding.bundle.write(folder, &self.config.replay).map_err(|error| Error::Folder(folder.clone(), error))?;
+            let path = finding.bundle.write(folder, &self.config.replay)?;
             let title = format!("Found with `vyre fuzz`: {}.", finding.bundle.signature);
             if let Some(text) = check_file(&finding.bundle.case, &finding.bundle.expected, &title) {
                 let check = path.with_extension("vyre");
-                std::fs::write(&check, text).map_err(|error| Error::Folder(check.clone(), error))?;
+                files::replace(&check, text.as_bytes())?;
                 finding.check = Some(check);
             }
             finding.replay = Some((self.config.replay)(&path));
@@ -593,6 +600,7 @@ impl<'a> Ledger<'a> {
                 deadline: None,
                 fuel: Some(bundle.case.fuel),
                 race_free: matches!(kind, Kind::Bytes | Kind::Trap),
+                ..reduce::Config::default()
             };
             let mut interesting = |case: &Case| match outcomes(case, &[]) {
                 Ok((_, Err(Failure::NotRun(why)))) => Interest::Failed(why),
