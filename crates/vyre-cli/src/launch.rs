@@ -1,6 +1,6 @@
 //! Inputs and launch from the command line, for the commands that run a kernel.
 
-use crate::{Failure, load, read};
+use crate::{Failure, load, read_at_most};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 use vyre::ir::{ConstDecl, DataType, Program, SpecValue};
@@ -10,6 +10,7 @@ use vyre::reference::Options;
 use vyre::spec::ErrorCode;
 use vyre::specialization::SpecMap;
 use vyre::{Diagnostic, DispatchConfig, Report, values};
+use vyre_worker::Case;
 
 #[derive(clap::Args, Clone)]
 pub struct LaunchArgs {
@@ -37,6 +38,9 @@ pub struct LaunchArgs {
     /// Bytes that all outputs may take together [default: 1073741824]
     #[arg(long, value_name = "BYTES")]
     max_output_bytes: Option<u64>,
+    /// Bytes that all inputs from files may take together [default: 1073741824]
+    #[arg(long, value_name = "BYTES")]
+    max_input_bytes: Option<u64>,
     /// What else is said about the dispatch, by a manifest.
     #[arg(skip)]
     said: DispatchConfig,
@@ -82,7 +86,7 @@ impl LaunchArgs {
         let constants = constants(&declared, &self.constants)?;
         let program = constants.apply(&declared)?;
         let kernel = program.validated().map_err(Clone::clone)?.kernel();
-        let given = inputs(kernel, &self.inputs)?;
+        let given = inputs(kernel, &self.inputs, self.max_input_bytes.unwrap_or(INPUT_BYTES))?;
         let named: Vec<(&str, &[u8])> = given.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice())).collect();
         let inputs: Vec<Vec<u8>> = inputs_by_name(&program, &named)?.into_iter().map(<[u8]>::to_vec).collect();
         let sizes: Vec<u64> = inputs.iter().map(|bytes| bytes.len() as u64).collect();
@@ -144,13 +148,31 @@ impl LaunchArgs {
                 let _ = write!(out, " --{flag} {x},{y},{z}");
             }
         }
-        for (flag, number) in [("fuel", self.fuel), ("max-output-bytes", self.max_output_bytes)] {
+        let limits = [("max-output-bytes", self.max_output_bytes), ("max-input-bytes", self.max_input_bytes)];
+        for (flag, number) in [("fuel", self.fuel)].into_iter().chain(limits) {
             if let Some(number) = number {
                 let _ = write!(out, " --{flag} {number}");
             }
         }
         out
     }
+}
+
+/// The flags of a launch but for its inputs, each after a space.
+pub fn launch_flags(case: &Case) -> String {
+    let mut flags = String::new();
+    for (flag, size) in [("grid", case.config.grid_override), ("workgroup", case.config.workgroup_override)] {
+        if let Some([x, y, z]) = size {
+            let _ = write!(flags, " --{flag} {x},{y},{z}");
+        }
+    }
+    for (name, count) in &case.config.output_counts {
+        let _ = write!(flags, " --len {}", quoted(&format!("{name}={count}")));
+    }
+    for (name, value) in case.config.specialization.iter() {
+        let _ = write!(flags, " --const {}", quoted(&format!("{name}={value}")));
+    }
+    flags
 }
 
 /// A word as a shell reads it back.
@@ -219,13 +241,21 @@ fn lengths(given: &[(String, String)]) -> Result<BTreeMap<String, u32>, Failure>
     Ok(lengths)
 }
 
+/// Bytes that inputs from files may take, if nothing else is said: as many as outputs.
+const INPUT_BYTES: u64 = 1 << 30;
+
 /// The bytes of each `--in`, by name.
-fn inputs(kernel: &Kernel, given: &[(String, String)]) -> Result<Vec<(String, Vec<u8>)>, Failure> {
+fn inputs(kernel: &Kernel, given: &[(String, String)], limit: u64) -> Result<Vec<(String, Vec<u8>)>, Failure> {
     let known: HashMap<&str, &Buffer> = kernel.buffers.iter().map(|buffer| (buffer.name.as_str(), buffer)).collect();
     let mut inputs = Vec::new();
+    let mut left = limit;
     for (name, text) in given {
         let bytes = match text.strip_prefix('@') {
-            Some(path) => read(path)?,
+            Some(path) => {
+                let bytes = read_at_most(path, left)?.ok_or_else(|| too_long(name, path, limit))?;
+                left -= bytes.len() as u64;
+                bytes
+            }
             None => match known.get(name.as_str()) {
                 Some(buffer) => typed_values(name, &buffer.element, text)?,
                 // Binding by name reports what it does not know.
@@ -235,6 +265,12 @@ fn inputs(kernel: &Kernel, given: &[(String, String)]) -> Result<Vec<(String, Ve
         inputs.push((name.clone(), bytes));
     }
     Ok(inputs)
+}
+
+fn too_long(name: &str, path: &str, limit: u64) -> Report {
+    let message = format!("with `{name}` from {path} the inputs take more than {limit} bytes");
+    let diagnostic = Diagnostic::new(ErrorCode::E0708, message).expected(format!("at most {limit} bytes"));
+    Report::single(diagnostic.help("raise the limit with --max-input-bytes, or give a shorter input"))
 }
 
 fn typed_values(name: &str, element: &DataType, text: &str) -> Result<Vec<u8>, Failure> {

@@ -19,12 +19,13 @@ mod fmt;
 mod fuzz;
 mod json;
 mod launch;
+mod predicate;
 mod reduce;
 mod run;
 mod worker;
 
 use clap::{Parser, Subcommand};
-use std::io::{IsTerminal, Read, Write};
+use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -179,19 +180,26 @@ fn complain(report: &Report) {
     warn(&format!("{}\n", vyre::text::render(report, color).trim_end()));
 }
 
-/// The bytes of a file, or of standard input for `-`, which can be read once.
+/// Bytes of a program or a manifest, at most.
+const PROGRAM_BYTES: u64 = 1 << 28;
+
+/// The bytes of a program or a manifest, or of standard input for `-`.
 fn read(path: &str) -> Result<Vec<u8>, Failure> {
+    let too_long = || Failure::Usage(format!("cannot read {path}: it has more than {PROGRAM_BYTES} bytes"));
+    read_at_most(path, PROGRAM_BYTES)?.ok_or_else(too_long)
+}
+
+/// The bytes of a file, or of standard input for `-`, which can be read once; `None` if there are more than so many.
+fn read_at_most(path: &str, limit: u64) -> Result<Option<Vec<u8>>, Failure> {
     static READ: AtomicBool = AtomicBool::new(false);
-    let mut bytes = Vec::new();
     let result = match path {
         "-" if READ.swap(true, Ordering::Relaxed) => {
             return Err(Failure::Usage("standard input can be read once, and `-` stands for it more than once".into()));
         }
-        "-" => std::io::stdin().lock().read_to_end(&mut bytes).map(|_| ()),
-        path => std::fs::read(path).map(|content| bytes = content),
+        "-" => files::at_most(std::io::stdin().lock(), limit),
+        path => files::read_at_most(path, limit),
     };
-    result.map_err(|error| Failure::Usage(format!("cannot read {path}: {error}")))?;
-    Ok(bytes)
+    result.map_err(|error| Failure::Usage(format!("cannot read {path}: {error}")))
 }
 
 /// Writes a file whole or not at all, and not over one of the files that the command reads.

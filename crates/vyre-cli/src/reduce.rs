@@ -1,17 +1,16 @@
 //! `vyre reduce`: the smallest program that a user's own command still finds interesting.
 //!
-//! The command runs once per candidate, in a process group of its own, so that one that hangs can be ended with all that it started.
 //! The best program so far is in the output file at any time: it is replaced by renaming, so whoever ends this process in the middle
 //! finds a whole program there.
 
-use crate::launch::{LaunchArgs, Launched, quoted};
+use crate::launch::{LaunchArgs, Launched, launch_flags, quoted};
+use crate::predicate::Predicate;
 use crate::{Failure, load, print, warn};
 use serde_json::json;
 use std::fmt::Write;
-use std::fs::{self, File};
+use std::fs;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 use vyre::files::{self, FileError};
 use vyre::ir::Program;
@@ -19,7 +18,7 @@ use vyre::launch::plan;
 use vyre::reference::{Options, RunError};
 use vyre::scalar::memory::byte_length;
 use vyre::{specialize, values};
-use vyre_smith::reduce::{Config, Error, Interest, Progress, Reduced, Size, check_file, reduce};
+use vyre_smith::reduce::{Config, End, Error, Progress, Reduced, Size, check_file, reduce, too_large};
 use vyre_worker::{Case, Failure as Outcome};
 
 /// Find the smallest program that is still interesting.
@@ -41,8 +40,8 @@ prints goes nowhere, unless it says no to FILE itself.
 Inputs and launch are given as to `vyre run`, see `vyre help run`. Without any, a kernel that needs some gets zeros and one workgroup,
 which is all right for a predicate that does not run it.
 
-The best program so far is in the output file at any time, whatever happens to this command. It says what the reference makes of it,
-so it can go below checks/ as it is.
+The best program so far is in the output file at any time, whatever happens to this command; ^C ends the predicate too. It says what
+the reference makes of it, so it can go below checks/ as it is.
 
 Examples:
   vyre reduce big.vyre --predicate 'grep -q atan'
@@ -61,10 +60,10 @@ pub struct Args {
     file: String,
     /// The command that says by exit status 0 that a program is still interesting
     #[arg(long, value_name = "COMMAND")]
-    predicate: String,
+    pub predicate: String,
     /// How long the predicate may take: 10s, 500ms, 2m
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10s")]
-    timeout: Duration,
+    pub timeout: Duration,
     /// How often the predicate may be asked
     #[arg(long, value_name = "N", default_value_t = 20_000)]
     attempts: u64,
@@ -119,14 +118,15 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     };
     let result = reduce(case, &config, &mut |case| predicate.ask(case), &mut heard);
     shown.clear();
-    match result {
+    let result = match result {
         Err(error) => Err(refused(error, &predicate, args)),
         Ok(reduced) => {
             file.put(&reduced.case);
-            file.finish()?;
-            conclude(&reduced, &file, &predicate, args, given)
+            file.finish().and_then(|()| conclude(&reduced, &file, &predicate, args, given))
         }
-    }
+    };
+    predicate.finish();
+    result
 }
 
 /// The dispatch to reduce: as the flags say, or, if there are none and some are needed, zeros for one workgroup.
@@ -153,11 +153,12 @@ fn stand_in(program: Program) -> Result<Case, Failure> {
     let resolved = specialize(&program, [])?;
     let kernel = resolved.validated().map_err(Clone::clone)?.kernel();
     let length = kernel.workgroup_invocations();
-    let zeros = |i: &usize| {
-        let buffer = &kernel.buffers[*i];
-        let bytes = byte_length(&buffer.element, u64::from(buffer.count.unwrap_or(length))).unwrap_or(0);
-        vec![0; bytes as usize]
-    };
+    let elements = |i: &usize| u64::from(kernel.buffers[*i].count.unwrap_or(length));
+    let (all, allowed) = (resolved.interface().bound.iter().map(elements).sum(), Config::default().elements);
+    if all > allowed {
+        return Err(too_large(all, allowed).into());
+    }
+    let zeros = |i: &usize| vec![0; byte_length(&kernel.buffers[*i].element, elements(i)).unwrap_or(0) as usize];
     let inputs = resolved.interface().inputs.iter().map(zeros).collect();
     let mut case = Case::new(program, inputs);
     case.config.grid_override = Some([1, 1, 1]);
@@ -232,154 +233,6 @@ fn expected(case: &Case) -> Option<Result<Vec<Vec<u8>>, Outcome>> {
     }
 }
 
-/// The user's command, and the folder in which it finds candidates.
-struct Predicate {
-    command: String,
-    timeout: Duration,
-    folder: PathBuf,
-    this: PathBuf,
-    /// What it printed the first time, and how it ended.
-    first: Option<(String, String)>,
-    hung: u64,
-}
-
-impl Predicate {
-    fn new(args: &Args) -> Result<Predicate, Failure> {
-        let folder = std::env::temp_dir().join(format!("vyre-reduce-{}", std::process::id()));
-        let cannot = |error| Failure::Usage(format!("cannot write {}: {error}", folder.display()));
-        fs::create_dir_all(&folder).map_err(cannot)?;
-        let this = std::env::current_exe().unwrap_or_else(|_| "vyre".into());
-        let variables = ["VYRE_FILE", "VYRE_WIRE", "VYRE_ARGS", "VYRE_INPUT"];
-        let command = if variables.iter().any(|name| args.predicate.contains(name)) {
-            args.predicate.clone()
-        } else {
-            format!("{} \"$VYRE_FILE\"", args.predicate)
-        };
-        Ok(Predicate { command, timeout: args.timeout, folder, this, first: None, hung: 0 })
-    }
-
-    fn ask(&mut self, case: &Case) -> Interest {
-        match self.run(case) {
-            Err(error) => Interest::Failed(error.to_string()),
-            Ok(ended) => {
-                if self.first.is_none() {
-                    let printed = fs::read(self.folder.join("printed")).unwrap_or_default();
-                    self.first = Some((String::from_utf8_lossy(&printed).into_owned(), ended.to_string()));
-                }
-                match ended {
-                    Ended::Itself(status) if status.success() => Interest::Yes,
-                    Ended::Itself(status) if status.code().is_some() => Interest::No,
-                    Ended::Itself(_) => Interest::Failed(ended.to_string()),
-                    Ended::Hung(_) => {
-                        self.hung += 1;
-                        Interest::Failed(ended.to_string())
-                    }
-                }
-            }
-        }
-    }
-
-    fn run(&self, case: &Case) -> std::io::Result<Ended> {
-        let text = self.folder.join("candidate.vyre");
-        let wire = self.folder.join("candidate.vyreb");
-        fs::write(&text, case.program.to_string())?;
-        fs::write(&wire, vyre::wire::to_wire(&case.program).map_err(|error| std::io::Error::other(error.to_string()))?)?;
-        let printed = File::create(self.folder.join("printed"))?;
-        let mut command = Command::new("sh");
-        command.arg("-c").arg(&self.command);
-        command.env("VYRE_FILE", &text).env("VYRE_WIRE", &wire).env("VYRE", &self.this);
-        let mut flags = String::new();
-        for (n, (i, bytes)) in case.program.interface().inputs.iter().zip(&case.inputs).enumerate() {
-            let name = case.program.buffers()[*i].name.as_str();
-            let path = self.folder.join(format!("input{n}.bin"));
-            fs::write(&path, bytes)?;
-            let _ = write!(flags, " --in {name}=@{}", path.display());
-            if name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
-                command.env(format!("VYRE_INPUT_{name}"), &path);
-            }
-        }
-        flags.push_str(&launch_flags(case));
-        command.env("VYRE_ARGS", flags.trim_start());
-        command.stdin(Stdio::null()).stderr(printed.try_clone()?).stdout(printed);
-        in_own_group(&mut command);
-        wait(command.spawn()?, self.timeout)
-    }
-}
-
-impl Drop for Predicate {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.folder);
-    }
-}
-
-/// The flags of a launch but for its inputs, each after a space.
-fn launch_flags(case: &Case) -> String {
-    let mut flags = String::new();
-    for (flag, size) in [("grid", case.config.grid_override), ("workgroup", case.config.workgroup_override)] {
-        if let Some([x, y, z]) = size {
-            let _ = write!(flags, " --{flag} {x},{y},{z}");
-        }
-    }
-    for (name, count) in &case.config.output_counts {
-        let _ = write!(flags, " --len {}", quoted(&format!("{name}={count}")));
-    }
-    for (name, value) in case.config.specialization.iter() {
-        let _ = write!(flags, " --const {}", quoted(&format!("{name}={value}")));
-    }
-    flags
-}
-
-/// How a run of the predicate ended.
-enum Ended {
-    Itself(ExitStatus),
-    Hung(Duration),
-}
-
-impl std::fmt::Display for Ended {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Ended::Itself(status) => status.fmt(f),
-            Ended::Hung(time) => write!(f, "no answer for {time:?}"),
-        }
-    }
-}
-
-/// Waits for a process, and ends it with all that it has started if that takes too long.
-fn wait(mut child: Child, timeout: Duration) -> std::io::Result<Ended> {
-    let start = Instant::now();
-    let mut pause = Duration::from_micros(200);
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(Ended::Itself(status));
-        }
-        if start.elapsed() >= timeout {
-            end_group(&child);
-            let _ = child.kill();
-            child.wait()?;
-            return Ok(Ended::Hung(timeout));
-        }
-        std::thread::sleep(pause.min(timeout.saturating_sub(start.elapsed())));
-        pause = (pause * 2).min(Duration::from_millis(10));
-    }
-}
-
-#[cfg(unix)]
-fn in_own_group(command: &mut Command) {
-    std::os::unix::process::CommandExt::process_group(command, 0);
-}
-
-/// Ends every process of the group that the child leads. The child has not been waited for, so its number is still its own.
-#[cfg(unix)]
-fn end_group(child: &Child) {
-    let _ = Command::new("sh").args(["-c", "kill -s KILL -- -\"$0\"", &child.id().to_string()]).stderr(Stdio::null()).status();
-}
-
-#[cfg(not(unix))]
-fn in_own_group(_: &mut Command) {}
-
-#[cfg(not(unix))]
-fn end_group(_: &Child) {}
-
 /// What the user sees on the way.
 struct Shown {
     last: Instant,
@@ -415,6 +268,7 @@ fn refused(error: Error, predicate: &Predicate, args: &Args) -> Failure {
             "with --race-free there is nothing to reduce: the program itself depends on the schedule, see `vyre check --checked`"
                 .into()
         }
+        Error::Stopped => "interrupted before the predicate gave its first answer".into(),
         Error::NotInteresting => format!("the predicate says no to {} itself: {ended}", args.file),
         Error::Failed(why) => format!("the predicate fails on {} itself: {why}", args.file),
     };
@@ -462,7 +316,7 @@ fn conclude(reduced: &Reduced, file: &Output, predicate: &Predicate, args: &Args
         if let Some(why) = reduced.first_failure.as_ref().filter(|_| reduced.failures > predicate.hung) {
             warn(&format!("warning: the predicate failed {} times; the first time: {why}\n", reduced.failures));
         }
-        if !reduced.stable {
+        if !reduced.stable && reduced.end != End::Stopped {
             warn("error: the predicate said yes to this program and, asked again, did not\n");
         }
     }

@@ -44,8 +44,25 @@ fn folder() -> TempDir {
     write("bad.vyre", "program bad {\n  workgroup 1\n  buffer out: output u32[1] @0\n\n  out[0] = 1.5\n}\n");
     write("ugly.vyre", "program ugly { workgroup 1\nbuffer out: output u32[1] @0\n out[0]=1\n}\n");
     write("racy.vyre", "program racy {\n  workgroup 2\n  buffer out: output u32[1] @0\n\n  out[0] = gid.x\n}\n");
+    fs::write(folder.path().join("four.bin"), [7, 0, 0, 0]).expect("it is written");
+    fs::write(folder.path().join("in=1.bin"), [7, 0, 0, 0]).expect("it is written");
+    write(
+        "it's racy.vyre",
+        "program racy {\n  workgroup 2\n  const k: i32 = 1\n  buffer a: read i32 @0\n  buffer out: output i32 @1\n\n  \
+         out[0] = a[gid.x] + k * i32(gid.x)\n}\n",
+    );
     write("a=b.vyre", "program p {\n  workgroup 1\n  buffer out: output u32[1] @0\n\n  out[0] = 7\n}\n");
     folder
+}
+
+/// The same through a shell, which takes a command apart as people's do.
+fn shell(folder: &Path, command: &str) -> Called {
+    let words = command.strip_prefix("vyre ").unwrap_or_else(|| panic!("this is no command of ours: {command}"));
+    let script = format!("exec \"$0\" {words}");
+    let output = Command::new("sh").args(["-c", &script, env!("CARGO_BIN_EXE_vyre")]).current_dir(folder).output();
+    let output = output.expect("sh starts");
+    let text = |bytes| String::from_utf8(bytes).expect("it is text");
+    Called { code: output.status.code().expect("it ends by itself"), out: text(output.stdout), err: text(output.stderr) }
 }
 
 /// A row: the flags, the exit status, and what must be in the output or the errors.
@@ -75,6 +92,8 @@ fn run() {
             (&["run", "add.vyre", "--in", "a=1,2"], 0, "out: i32[2] = 2 3"),
             (&["run", "add.vyre", "--in", "a=i32:1,2", "--const", "k=-4"], 0, "out: i32[2] = -3 -2"),
             (&["run", "a=b.vyre"], 0, "out: u32[1] = 7"),
+            (&["run", "two.vyre", "--in", "a=@in=1.bin", "--out", "x=@out=1.bin"], 0, "out=1.bin, 4 bytes"),
+            (&["run", "two.vyre", "--in", "a=@in=2.bin"], 2, "in=2.bin"),
             // The launch.
             (&["run", "count.vyre", "--in", "x=0..1000"], 1, "E0716"),
             (&["run", "count.vyre", "--in", "x=0..1000"], 1, "--over x"),
@@ -115,6 +134,8 @@ fn run() {
     let (code, found) = object(at, &["run", "wide.vyre", "--json"]);
     assert_eq!((code, &found["outputs"][0]["values"]), (0, &json!([-5, 9_223_372_036_854_775_807i64])), "{found}");
     assert_eq!((&found["backend"], &found["grid"]), (&json!("bulk"), &json!([2, 1, 1])));
+    let (code, found) = object(at, &["run", "add.vyre", "--in", "a=-7", "--json"]);
+    assert_eq!((code, &found["outputs"][0]["values"]), (0, &json!([-6])), "{found}");
     let (code, found) = object(at, &["run", "count.vyre", "--in", "x=0..9", "--json"]);
     assert_eq!((code, &found["errors"][0]["code"]), (1, &json!("E0716")), "{found}");
 }
@@ -149,7 +170,11 @@ fn check_of_files() {
             (&["check", "bad.vyre", "no.vyre"], 2, "no.vyre"),
             (&["check", "no.vyre", "bad.vyre", "add.vyre"], 2, "add.vyre: ok"),
             (&["check", "--checked", "racy.vyre"], 1, "W0501"),
-            // The command that shows it again has all flags, quoted.
+            // What cannot be decided is less than what is wrong, and that is less than what cannot be read.
+            (&["check", "--checked", "--fuel", "1", "long.vyre"], 3, "E0712"),
+            (&["check", "--checked", "--fuel", "1", "long.vyre", "bad.vyre"], 1, "E0712"),
+            (&["check", "--checked", "--fuel", "1", "bad.vyre", "long.vyre"], 1, "E0712"),
+            (&["check", "--checked", "--fuel", "1", "no.vyre", "bad.vyre", "long.vyre"], 2, "E0712"),
             (
                 &["check", "--checked", "add.vyre", "--in", "a=1,2", "--const", "k=3", "--grid", "1"],
                 0,
@@ -157,13 +182,27 @@ fn check_of_files() {
             ),
         ],
     );
-    let Called { out, err, .. } = vyre(at, &["check", "--checked", "racy.vyre", "--grid", "1,1,1", "--max-output-bytes", "99"]);
-    let again = err.lines().find_map(|line| line.strip_prefix("again: vyre ")).unwrap_or_else(|| panic!("{out}{err}"));
-    for flag in ["--checked", "--grid 1,1,1", "--max-output-bytes 99", "--schedule"] {
-        assert!(again.contains(flag), "`{flag}` is lost in: {again}");
+    // The command that shows a finding again has all flags, quoted.
+    let flags = ["--in a=0;3", "--const k=-4", "--len out=5", "--over a", "--workgroup 1,1,1", "--fuel 100000"];
+    let limits = ["--max-output-bytes 999", "--max-input-bytes 777"];
+    let words = flags.iter().chain(&limits).flat_map(|flag| flag.split(' '));
+    let args: Vec<&str> = ["check", "--checked", "it's racy.vyre"].into_iter().chain(words).collect();
+    let Called { out, err, .. } = vyre(at, &args);
+    let again = err.lines().find_map(|line| line.strip_prefix("again: ")).unwrap_or_else(|| panic!("{out}{err}"));
+    let (_, found) = object(at, &[&args[..], &["--json"]].concat());
+    assert_eq!(found["checked"]["findings"][0]["again"], again, "{found}");
+    for flag in flags.iter().chain(&limits).chain(&["--checked", "--schedule forward"]) {
+        let quoted = flag.replace("a=0;3", "'a=0;3'");
+        assert!(again.contains(&quoted), "`{quoted}` is lost in: {again}");
     }
-    let args: Vec<&str> = again.split(' ').collect();
-    assert_eq!(vyre(at, &args).code, 1, "{again}");
+    let shown = shell(at, again);
+    assert_eq!((shown.code, shown.err.contains("W0501")), (1, true), "{again}: {}", shown.err);
+    // So has the one that runs it under the schedule that makes a difference.
+    let run = out.lines().find_map(|line| line.split_once(": vyre run ")).unwrap_or_else(|| panic!("{out}{err}"));
+    let shown = shell(at, &format!("vyre run {}", run.1));
+    assert_eq!((shown.code, shown.out.contains("out: i32[5] = ")), (0, true), "{}: {}", run.1, shown.err);
+    let grid = vyre(at, &["check", "--checked", "racy.vyre", "--grid", "1,1,1"]).err;
+    assert!(grid.contains("--grid 1,1,1"), "{grid}");
     let (code, _) = object(at, &["check", "bad.vyre", "--json"]);
     assert_eq!(code, 1);
 }
@@ -226,7 +265,65 @@ fn reducing() {
             (&["reduce", "add.vyre", "--predicate", "grep -q program", "--out", "small.vyre"], 0, ""),
         ],
     );
+    // The command that runs what is left.
+    let args =
+        ["reduce", "it's racy.vyre", "--in", "a=-1,-2", "--const", "k=5", "--predicate", "grep -q 'a\\['", "--out", "it's.vyre"];
+    let Called { code, out, err } = vyre(at, &args);
+    let again = out.lines().find_map(|line| line.strip_prefix("again: ")).unwrap_or_else(|| panic!("{out}{err}"));
+    let shown = shell(at, again);
+    assert_eq!((code, shown.code), (0, 0), "{again}: {}{}", shown.out, shown.err);
     assert_eq!(fs::read(at.join("mine.txt")).unwrap(), b"kept");
     assert!(!at.join("new.vyre").exists(), "a reduction that does not begin leaves nothing");
     assert!(fs::read_to_string(at.join("small.vyre")).unwrap().starts_with("// Reduced from add.vyre"));
+}
+
+/// What would take more memory than there is, or has no end, is told before the memory is asked for: these run with little of it.
+#[cfg(unix)]
+#[test]
+fn sizes_are_checked_before_memory_is_asked_for() {
+    let folder = folder();
+    let at = folder.path();
+    let write = |name: &str, buffers: &str, body: &str| {
+        fs::write(at.join(name), format!("program p {{\n  workgroup 1\n{buffers}\n\n{body}\n}}\n")).expect("it is written");
+    };
+    write("wide-out.vyre", "  buffer out: output u8[200000000] @0", "  out[gid.x] = 1");
+    write("wide-in.vyre", "  buffer x: read u32[1000000000] @0\n  buffer out: output u32[1] @1", "  out[0] = x[0]");
+    write(
+        "groups.vyre",
+        "  buffer t: workgroup u32[8000]\n  buffer out: output u32[10000] @0",
+        "  t[0] = 1\n  barrier.grid\n  out[gid.x] = t[1]",
+    );
+    let too_long = "with `a` from /dev/zero the inputs take more than";
+    let rows: &[Row<'_>] = &[
+        (&["run", "add.vyre", "--in", "a=@/dev/zero", "--max-input-bytes", "50000000"], 1, too_long),
+        (&["check", "--checked", "add.vyre", "--in", "a=@/dev/zero", "--max-input-bytes", "50000000"], 1, "E0708"),
+        (&["reduce", "add.vyre", "--predicate", "true", "--in", "a=@/dev/zero", "--max-input-bytes", "50000000"], 1, "E0708"),
+        (&["run", "/dev/zero"], 2, "cannot read /dev/zero: it has more than 268435456 bytes"),
+        (&["fmt", "/dev/zero"], 2, "more than 268435456 bytes"),
+        (&["run", "--manifest", "/dev/zero"], 2, "more than 268435456 bytes"),
+        (&["fuzz", "--replay", "/dev/zero"], 2, "more than 268435456 bytes"),
+        (&["check", "--checked", "wide-out.vyre", "--grid", "1"], 1, "bytes of shadow memory"),
+        (&["check", "--checked", "groups.vyre"], 1, "bytes of shadow memory"),
+        (&["reduce", "wide-in.vyre", "--predicate", "true"], 1, "1000000001 elements, too many"),
+        (&["reduce", "wide-out.vyre", "--grid", "1", "--predicate", "true"], 1, "200000000 elements, too many"),
+        (&["reduce", "add.vyre", "--in", "a=@holes.bin", "--predicate", "true"], 1, "elements, too many"),
+        (&["run", "add.vyre", "--in", "a=@more-holes.bin"], 1, "take more than 1073741824 bytes"),
+    ];
+    fs::File::create(at.join("holes.bin")).expect("a file").set_len(40_000_000).expect("it has holes");
+    fs::File::create(at.join("more-holes.bin")).expect("a file").set_len(1 << 40).expect("it has holes");
+    for (args, code, says) in rows {
+        let mut command = Command::new("sh");
+        command.args(["-c", "ulimit -v 1500000 && exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_vyre")]).args(*args);
+        let output = command.current_dir(at).output().expect("sh starts");
+        let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert_eq!((output.status.code(), said.contains(says)), (Some(*code), true), "{args:?}: {said}");
+    }
+    // What is within the limit is read, from what has an end too.
+    check(
+        at,
+        &[
+            (&["run", "add.vyre", "--in", "a=@four.bin", "--max-input-bytes", "4"], 0, "out: i32[1] = 8"),
+            (&["run", "add.vyre", "--in", "a=@four.bin", "--max-input-bytes", "3"], 1, "--max-input-bytes"),
+        ],
+    );
 }

@@ -258,3 +258,57 @@ fn killing_it_in_the_middle_loses_nothing() {
     assert_eq!(code, 0, "{err}");
     assert!(folder.read("again.vyre").contains(" / "));
 }
+
+/// A signal that asks it to end ends the predicate, with all that it has started, and takes the temporary folder away; the best
+/// program so far stays.
+#[test]
+fn a_signal_ends_the_predicate_and_leaves_nothing_but_the_result() {
+    use std::os::unix::process::ExitStatusExt;
+    for (name, number) in [("INT", 2), ("TERM", 15), ("HUP", 1)] {
+        let folder = Folder::new(&format!("signal-{name}"));
+        let temporary = folder.0.join("temporary");
+        std::fs::create_dir(&temporary).expect("a folder");
+        // Says yes a few times, and then takes very long, in a child of a child.
+        let predicate =
+            "test -e $VYRE_FILE && echo >> asked; test $(wc -l < asked) -lt 6 || { (sleep 600 & echo $! >> pids; wait); }";
+        let mut child = folder
+            .command(&["reduce", "large.vyre", "--predicate", predicate, "--timeout", "10m"])
+            .env("TMPDIR", &temporary)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("vyre starts");
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while std::fs::read_to_string(folder.0.join("pids")).map_or(0, |pids| pids.lines().count()) == 0 {
+            assert!(Instant::now() < deadline, "the predicate is not asked");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(std::fs::read_dir(&temporary).expect("the folder").count(), 1);
+        let start = Instant::now();
+        let sent = Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status();
+        assert!(sent.is_ok_and(|status| status.success()));
+        while child.try_wait().expect("it can be waited for").is_none() {
+            if start.elapsed() > Duration::from_secs(20) {
+                child.kill().expect("it can be ended");
+                panic!("{name}: it goes on");
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let output = child.wait_with_output().expect("it has ended");
+        // A shell that called it sees the signal, and stops too.
+        assert_eq!(output.status.signal(), Some(number), "{name}: {}", output.status);
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(said.contains("interrupted after ") && said.contains("large.reduced.vyre"), "{name}: {said}");
+        assert_eq!(std::fs::read_dir(&temporary).expect("the folder").count(), 0, "{name}: the temporary folder is left");
+        let pid = folder.read("pids");
+        let deadline = Instant::now() + Duration::from_secs(5);
+        while is_alive(pid.trim()) && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert!(!is_alive(pid.trim()), "{name}: the predicate goes on");
+        let names = std::fs::read_dir(&folder.0).expect("the folder").map(|file| file.expect("a file").file_name());
+        let names: Vec<String> = names.map(|name| name.to_string_lossy().into_owned()).collect();
+        assert!(!names.iter().any(|name| name.ends_with(".tmp")), "{name}: {names:?}");
+        assert_eq!(folder.vyre(&["check", "large.reduced.vyre"]).0, 0, "{name}");
+    }
+}

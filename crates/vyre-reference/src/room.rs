@@ -23,6 +23,19 @@ pub(crate) fn check_state(kernel: &Kernel, invocations: u64) -> Result<(), Repor
     ))
 }
 
+/// Refuses a checked run whose shadow memory takes more bytes than are allowed.
+pub(crate) fn check_shadow(bytes: u64, allowed: u64) -> Result<(), Report> {
+    if bytes <= allowed {
+        return Ok(());
+    }
+    Err(Report::single(
+        Diagnostic::new(ErrorCode::E0708, format!("to check this launch takes {bytes} bytes of shadow memory"))
+            .expected(format!("at most {allowed} bytes"))
+            .found(format!("{bytes} bytes"))
+            .help("check a smaller launch: every element that can be written takes some forty bytes"),
+    ))
+}
+
 /// Makes a buffer hold so many zeros, in the memory it has if that is enough.
 pub(crate) fn fill_with_zeros(buffer: &mut Vec<u8>, bytes: u64) -> Result<(), Report> {
     buffer.clear();

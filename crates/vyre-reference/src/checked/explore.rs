@@ -140,6 +140,8 @@ pub(crate) fn explore<'k>(
     effort: &Effort,
 ) -> Exploration {
     let mut exploration = Exploration { outcomes: Vec::new(), executions: 0, gap: None };
+    // Bytes of the outcomes so far.
+    let mut kept = 0u64;
     if prepared.kernel.stmts.iter().any(|stmt| matches!(stmt.kind, StmtKind::Subgroup { .. })) {
         exploration.gap = Some(Gap::Subgroups);
         return exploration;
@@ -180,10 +182,13 @@ pub(crate) fn explore<'k>(
                 return exploration;
             }
             Some(outcome) if exploration.outcomes.iter().any(|(known, _)| same(known, &outcome)) => {}
-            Some(outcome) => exploration.outcomes.push((outcome, schedule)),
+            Some(outcome) => {
+                kept += outcome.as_ref().map_or(0, |outputs| outputs.iter().map(Vec::len).sum::<usize>()) as u64;
+                exploration.outcomes.push((outcome, schedule));
+            }
         }
         let hopeless = exploration.executions == 1 && search.orders_at_least() > affordable;
-        if hopeless || exploration.outcomes.len() > effort.outcomes {
+        if hopeless || exploration.outcomes.len() > effort.outcomes || kept > effort.memory {
             exploration.gap = Some(Gap::TooLarge);
             return exploration;
         }

@@ -36,6 +36,7 @@ use crate::faults::hooks::Faultless;
 use crate::fuel::{Fuel, Limits};
 use crate::observe::Unobserved;
 use crate::plain::Options;
+use crate::room::check_shadow;
 use crate::schedule::Schedule;
 use shadow::Shadow;
 use std::collections::BTreeSet;
@@ -70,12 +71,14 @@ pub struct Effort {
     pub steps: u64,
     /// Legal outcomes after which the search gives up.
     pub outcomes: usize,
+    /// Bytes of shadow memory, and of legal outcomes: a dispatch that needs more of the first is refused, of the second not searched on.
+    pub memory: u64,
 }
 
 impl Default for Effort {
-    /// The adversarial schedules, 10,000 executions of 16 million steps together, 1,000 outcomes: about a second at most.
+    /// The adversarial schedules, 10,000 executions of 16 million steps together, 1,000 outcomes: about a second at most. A gigabyte.
     fn default() -> Self {
-        Effort { schedules: Schedule::adversarial(), executions: 10_000, steps: 1 << 24, outcomes: 1000 }
+        Effort { schedules: Schedule::adversarial(), executions: 10_000, steps: 1 << 24, outcomes: 1000, memory: 1 << 30 }
     }
 }
 
@@ -142,12 +145,14 @@ impl CheckedReport {
 
 /// Checks one dispatch. `options` are those of [`crate::run`]; the schedules are those of `effort`.
 ///
-/// Fuel is per run, and at most 2³¹ − 1 steps.
+/// Fuel is per run, and at most 2³¹ − 1 steps. A dispatch whose shadow memory would be larger than `effort` allows is refused before
+/// any of that memory is asked for.
 pub fn check(program: &Program, inputs: &[&[u8]], options: &Options, effort: &Effort) -> Result<CheckedReport, RunError> {
     with_default_state(|| {
         let values = options.specialization.iter().map(|(name, value)| (name.as_str(), value));
         let program = specialize(program, values)?;
         let prepared = Prepared::new(&program, inputs, options)?;
+        check_shadow(shadow::bytes(&prepared), effort.memory)?;
         let limits = Limits { fuel: options.fuel.min(shadow::MAX_FUEL), ..options.limits() };
         let mut check = Check { prepared: &prepared, shadow: Shadow::new(&prepared), limits, tried: 0 };
         check.run(effort)

@@ -218,6 +218,22 @@ const MAX_STAMP: u32 = 1 << 31;
 /// The steps of one run that stamps are enough for.
 pub(crate) const MAX_FUEL: u64 = (1 << 31) - 1;
 
+/// The bytes of shadow memory of a dispatch: a cell per element that can be written, of workgroup memory for every workgroup that is
+/// there at the same time. What elements that several invocations touch take beside that is not known before.
+pub(crate) fn bytes(prepared: &Prepared<'_>) -> u64 {
+    let kernel = prepared.kernel;
+    let at_once = if kernel.uses.grid_sync { u64::from(prepared.shape.groups()) } else { 1 };
+    let elements = kernel.buffers.iter().zip(&prepared.shape.lengths).map(|(buffer, length)| {
+        let tables = match buffer.access {
+            ir::Access::Read | ir::Access::Uniform => 0,
+            ir::Access::ReadWrite | ir::Access::Output => 1,
+            ir::Access::Workgroup => at_once,
+        };
+        tables.saturating_mul(u64::from(*length))
+    });
+    elements.fold(0u64, u64::saturating_add).saturating_mul(size_of::<Cell>() as u64)
+}
+
 impl<'k> Shadow<'k> {
     pub fn new(prepared: &'k Prepared<'_>) -> Self {
         let kernel = prepared.kernel;

@@ -36,11 +36,12 @@ use std::ops::Range;
 use std::time::Instant;
 use step::Step;
 use view::{Draft, View};
-use vyre_foundation::Report;
 use vyre_foundation::ir::{Access, Fingerprint, Size as Extent};
+use vyre_foundation::{Diagnostic, Report};
 use vyre_host_floats::with_default_state;
 use vyre_reference::checked::{Effort, check};
 use vyre_reference::{Options, RunError, run};
+use vyre_spec::ErrorCode;
 use vyre_worker::{Case, caught};
 
 /// What is asked of a reduction.
@@ -55,12 +56,15 @@ pub struct Config {
     pub fuel: Option<u64>,
     /// Whether candidates must be deterministic by the checked mode, which runs them within `fuel`, or that of the case.
     pub race_free: bool,
+    /// Elements that inputs and outputs of a case may have together. Every element of an input is a place where something can become
+    /// smaller, and the list of these takes a few hundred bytes for each.
+    pub elements: u64,
 }
 
 impl Default for Config {
-    /// 20,000 attempts, no deadline, 4 million steps, races allowed.
+    /// 20,000 attempts, no deadline, 4 million steps, races allowed, 4 million elements.
     fn default() -> Self {
-        Config { attempts: 20_000, deadline: None, fuel: Some(1 << 22), race_free: false }
+        Config { attempts: 20_000, deadline: None, fuel: Some(1 << 22), race_free: false, elements: 1 << 22 }
     }
 }
 
@@ -73,6 +77,8 @@ pub enum Interest {
     No,
     /// It cannot be told, and this is why; counts as no.
     Failed(String),
+    /// Nobody wants to know any more: the reduction ends, with the best case so far.
+    Stop,
 }
 
 impl From<bool> for Interest {
@@ -103,6 +109,8 @@ pub enum End {
     Attempts,
     /// The time was over.
     Deadline,
+    /// The predicate said so.
+    Stopped,
 }
 
 impl fmt::Display for End {
@@ -111,6 +119,7 @@ impl fmt::Display for End {
             End::Minimal => "minimal",
             End::Attempts => "out of attempts",
             End::Deadline => "out of time",
+            End::Stopped => "interrupted",
         })
     }
 }
@@ -149,6 +158,8 @@ pub enum Error {
     Failed(String),
     /// The case itself races, or depends on the order of invocations, and that is not to be.
     NotDeterministic,
+    /// The predicate ended it with its first answer.
+    Stopped,
 }
 
 impl fmt::Display for Error {
@@ -158,6 +169,7 @@ impl fmt::Display for Error {
             Error::NotInteresting => f.write_str("the case is not interesting to begin with"),
             Error::Failed(why) => write!(f, "the predicate fails on the case itself: {why}"),
             Error::NotDeterministic => f.write_str("the case is not deterministic to begin with"),
+            Error::Stopped => f.write_str("it was ended before it began"),
         }
     }
 }
@@ -182,6 +194,7 @@ fn reduced(
     progress: &mut dyn FnMut(&Progress<'_>),
 ) -> Result<Reduced, Error> {
     let view = View::of(case).map_err(Error::Invalid)?;
+    check_elements(&view, config).map_err(Error::Invalid)?;
     let mut conditions = Conditions { fuel: config.fuel, race_free: config.race_free };
     if conditions.race_free && !conditions.hold(&view) {
         return Err(Error::NotDeterministic);
@@ -210,13 +223,14 @@ fn reduced(
         Interest::Yes => {}
         Interest::No => return Err(Error::NotInteresting),
         Interest::Failed(why) => return Err(Error::Failed(why)),
+        Interest::Stop => return Err(Error::Stopped),
     }
     reducer.tried.insert(key(&case));
     reducer.normalise();
     reducer.coarse();
     reducer.fine();
     // Without a question left it is not known, and not claimed.
-    let stable = reducer.attempts < config.attempts && {
+    let stable = reducer.stopped != Some(End::Stopped) && reducer.attempts < config.attempts && {
         let case = reducer.view.case.clone();
         reducer.ask(&case) == Interest::Yes
     };
@@ -245,6 +259,26 @@ pub fn smaller(case: &Case) -> Option<Vec<Case>> {
         let candidates = step::all(&view).into_iter().filter_map(|step| View::of(step::apply(&view, &step)?.into_case()).ok());
         Some(candidates.filter(|candidate| Measure::of(candidate).is_below(&measure)).map(|candidate| candidate.case).collect())
     })
+}
+
+/// Refuses a case that is larger than it may be.
+fn check_elements(view: &View, config: &Config) -> Result<(), Report> {
+    let elements: u64 = view.launch.lengths.iter().map(|length| u64::from(*length)).sum();
+    if elements <= config.elements {
+        return Ok(());
+    }
+    Err(too_large(elements, config.elements))
+}
+
+/// Why a case of so many elements is not reduced.
+#[must_use]
+pub fn too_large(elements: u64, allowed: u64) -> Report {
+    Report::single(
+        Diagnostic::new(ErrorCode::E0708, format!("the buffers have {elements} elements, too many to look at each"))
+            .expected(format!("at most {allowed} elements"))
+            .found(format!("{elements} elements"))
+            .help("reduce a smaller launch, or give shorter inputs"),
+    )
 }
 
 /// What the plain interpreter must say about a candidate.
@@ -303,9 +337,13 @@ impl Reducer<'_> {
         self.attempts += 1;
         let interesting = &mut self.interesting;
         let answer = caught(|| interesting(case)).unwrap_or_else(|message| Interest::Failed(format!("panicked: {message}")));
-        if let Interest::Failed(why) = &answer {
-            self.failures += 1;
-            self.first_failure.get_or_insert_with(|| why.clone());
+        match &answer {
+            Interest::Yes | Interest::No => {}
+            Interest::Failed(why) => {
+                self.failures += 1;
+                self.first_failure.get_or_insert_with(|| why.clone());
+            }
+            Interest::Stop => self.stopped = Some(End::Stopped),
         }
         answer
     }
@@ -340,6 +378,9 @@ impl Reducer<'_> {
             return false;
         }
         let Ok(view) = View::of(case) else { return false };
+        if check_elements(&view, self.config).is_err() {
+            return false;
+        }
         let measure = Measure::of(&view);
         if smaller && !measure.is_below(&self.measure) || !self.conditions.hold(&view) {
             return false;

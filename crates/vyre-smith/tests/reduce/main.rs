@@ -225,6 +225,25 @@ fn nothing_is_called_stable_that_was_not_asked_again() {
     }
 }
 
+/// A predicate that has had enough is not asked again, and what it liked until then is kept.
+#[test]
+fn a_predicate_can_end_the_reduction() {
+    let case = large(4);
+    assert_eq!(reduce(case.clone(), &Config::default(), &mut |_| Interest::Stop, &mut |_| {}).err(), Some(Error::Stopped));
+    let (mut asked, mut liked) = (0, None);
+    let mut predicate = |case: &Case| {
+        asked += 1;
+        assert!(asked <= 7, "it is asked again");
+        if asked == 7 {
+            return Interest::Stop;
+        }
+        liked = Some(case.clone());
+        Interest::Yes
+    };
+    let result = reduce(case, &Config::default(), &mut predicate, &mut |_| {}).expect("interesting");
+    assert_eq!((result.end, result.stable, result.attempts, Some(result.case)), (End::Stopped, false, 7, liked));
+}
+
 #[test]
 fn a_predicate_that_contradicts_itself_is_told_and_the_best_is_kept() {
     // It says yes to everything once, and no when it sees it again.
