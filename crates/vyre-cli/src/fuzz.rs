@@ -101,6 +101,9 @@ pub struct Args {
     test_subjects: bool,
 }
 
+/// What `--deadline` is without being said.
+const DEADLINE: Duration = Duration::from_secs(10);
+
 /// The name of the default mix, beside those of the presets.
 const MIX: &str = "mix";
 
@@ -236,7 +239,8 @@ fn search(args: &Args) -> Result<(), Failure> {
     let programs = args.programs.or(if args.seconds.is_none() { Some(10_000) } else { None });
     let jobs = args.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     let is_new = !args.out.exists();
-    let replay_flags = if args.test_subjects { " --test-subjects" } else { "" };
+    let flags = how(args);
+    let replay_flags = flags.clone();
     let config = Config {
         programs,
         time: args.seconds,
@@ -287,9 +291,9 @@ fn search(args: &Args) -> Result<(), Failure> {
             print(&summary.coverage.report());
         }
         if let (Some(programs), false) = (programs, summary.findings.is_empty()) {
-            let flags = if args.isolated { " --isolated" } else { "" };
+            let isolated = if args.isolated { " --isolated" } else { "" };
             print(&format!(
-                "the same programs again: vyre fuzz --subject {} --preset {} --seed {seed} --programs {programs} --inputs {}{flags}\n",
+                "the same programs again: vyre fuzz --subject {} --preset {} --seed {seed} --programs {programs} --inputs {}{isolated}{flags}\n",
                 quoted(subject),
                 args.preset.name(),
                 args.inputs,
@@ -304,6 +308,18 @@ fn search(args: &Args) -> Result<(), Failure> {
         None if summary.cases == 0 => Err(Failure::NoVerdict("nothing was compared".into())),
         None => Ok(()),
     }
+}
+
+/// The flags that change what a subject is and how long it may take, as one writes them, each after a space.
+fn how(args: &Args) -> String {
+    let mut flags = String::new();
+    if args.deadline != DEADLINE {
+        let _ = write!(flags, " --deadline {}", args.deadline.as_secs_f64());
+    }
+    if args.test_subjects {
+        flags.push_str(" --test-subjects");
+    }
+    flags
 }
 
 /// What a person sees while it runs.

@@ -79,6 +79,59 @@ fn a_crash_is_contained_and_found() {
     assert_eq!((code, out.contains("still wrong: crash")), (1, true), "{out}");
 }
 
+/// Of the programs of a batch those that crash are told, each once, and no others: the first of them is the finding.
+#[test]
+fn a_crash_is_blamed_on_the_program_that_crashes() {
+    use vyre_smith::fuzz::{Programs, Source};
+    use vyre_smith::generate::Preset;
+    const PROGRAMS: u64 = 48;
+    let crashing = |seed| -> Vec<u64> {
+        let source = Programs { preset: Some(Preset::Ints), seed, inputs: 2 };
+        (0..PROGRAMS).filter(|number| source.cases(*number)[0].program.to_string().contains(" ^ ")).collect()
+    };
+    // Neither the first nor the last of the first batch crash it.
+    let seed = (1..).find(|seed| crashing(*seed)[0] > 1 && !crashing(*seed).contains(&15)).expect("there are many seeds");
+    let crashing = crashing(seed);
+    let folder = Folder::new("blame");
+    let (code, out, err) = folder.vyre(&format!(
+        "fuzz --subject test:crash --test-subjects --isolated --preset ints --programs {PROGRAMS} --inputs 2 --seed {seed} --jobs 1 \
+         --no-reduce --json"
+    ));
+    assert_eq!(code, 1, "{out}{err}");
+    let lines: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let [finding, sums] = &lines[..] else { panic!("{out}") };
+    assert_eq!(finding["finding"]["program"], crashing[0], "{finding}");
+    assert_eq!((&sums["wrong"], &sums["cases"]), (&(crashing.len() as u64).into(), &(2 * PROGRAMS).into()), "{sums}");
+}
+
+/// The command for the same programs again has every flag that matters, quoted.
+#[test]
+fn the_same_programs_can_be_run_again() {
+    let folder = Folder::new("again");
+    let flags = "--test-subjects --isolated --preset ints --programs 8 --inputs 1 --seed 1 --no-reduce --deadline 0.7";
+    let (_, out, err) = folder.vyre(&format!("fuzz --subject test:crash {flags}"));
+    let command = out.lines().find_map(|line| line.strip_prefix("the same programs again: vyre "));
+    let command = command.unwrap_or_else(|| panic!("{out}{err}"));
+    for flag in flags.split(" --").filter(|flag| !flag.ends_with("no-reduce")) {
+        assert!(command.contains(flag), "`{flag}` is lost in: {command}");
+    }
+    assert_eq!(folder.vyre(command).0, 1, "{command}");
+    // A subject with spaces in it is one word to a shell.
+    let worker = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/worker.py");
+    let text = std::fs::read_to_string(worker).expect("the example").replace("lambda a, b: a ^ b", "lambda a, b: a - b");
+    std::fs::write(folder.0.join("wrong worker.py"), text).expect("a file");
+    let subject = "exec:python3 'wrong worker.py'";
+    let args = ["fuzz", "--subject", subject, "--preset", "ints", "--programs", "300", "--seed", "5", "--no-reduce"];
+    let output = Command::new(env!("CARGO_BIN_EXE_vyre")).args(args).current_dir(&folder.0).output().expect("vyre starts");
+    let out = String::from_utf8_lossy(&output.stdout);
+    for start in ["the same programs again: vyre ", "again: vyre "] {
+        let command = out.lines().find_map(|line| line.strip_prefix(start)).unwrap_or_else(|| panic!("{out}"));
+        let script = format!("exec \"$0\" {command}");
+        let status = Command::new("sh").args(["-c", &script, env!("CARGO_BIN_EXE_vyre")]).current_dir(&folder.0).output();
+        assert_eq!(status.expect("sh starts").status.code(), Some(1), "{command}");
+    }
+}
+
 #[test]
 fn a_hang_is_contained_and_found() {
     let folder = Folder::new("hang");
@@ -87,7 +140,8 @@ fn a_hang_is_contained_and_found() {
     );
     assert_eq!(code, 1, "{out}{err}");
     assert!(out.contains("finding 1: hang, test:hang"), "{out}");
-    let (code, out, _) = folder.vyre(&format!("{} --deadline 0.5", again(&out)));
+    // The command has the deadline that it was found with.
+    let (code, out, _) = folder.vyre(again(&out));
     assert_eq!((code, out.contains("gave no answer for 500ms")), (1, true), "{out}");
 }
 

@@ -8,7 +8,7 @@ use vyre_foundation::text::parse;
 use vyre_smith::fuzz::{Config, Error, Event, Programs, Source, Summary, fuzz};
 use vyre_smith::generate::Preset;
 use vyre_smith::subjects::{expected, subject};
-use vyre_worker::{Bundle, Case, Contained, Failure, Kind, Origin, Outputs, Subject, Verdict, judge};
+use vyre_worker::{Answer, Bundle, Case, Contained, Failure, Kind, Origin, Outputs, Subject, Verdict, judge};
 
 /// What is made of a case and the outcome of the reference.
 type Fault = fn(&Case, Result<Outputs, Failure>) -> Result<Outputs, Failure>;
@@ -184,6 +184,11 @@ fn every_way_to_fail_is_its_own_kind() {
         let summary = run_with(&INTS, Faulty(fault), &config);
         let kinds: Vec<Kind> = summary.findings.iter().map(|finding| finding.bundle.kind).collect();
         assert!(kinds.first() == Some(&kind), "{kinds:?}, and it should be {kind}");
+        for finding in &summary.findings {
+            // A dispatch in which nothing runs shows nothing, even of a subject that is wrong about everything.
+            let launch = finding.bundle.case.plan().expect("it is valid");
+            assert!(launch.invocations() > 0, "{kind}: {}", finding.bundle.case.program);
+        }
         if kind == Kind::Panic {
             assert_eq!(kinds.len(), 1, "one place, one finding");
             assert!(summary.findings[0].bundle.signature.contains("fuzz.rs:"));
@@ -203,6 +208,66 @@ fn what_cannot_run_is_no_agreement() {
     let make = || Err("there is no such thing".to_string());
     let error = fuzz(&INTS, &make, &config, &mut |_| ()).err().expect("there is no subject");
     assert!(matches!(error, Error::Subject(why) if why.contains("no such thing")));
+}
+
+/// Right about every case, and the answers of neighbours have changed places.
+struct Swaps;
+
+impl Subject for Swaps {
+    fn name(&self) -> &str {
+        "swaps"
+    }
+
+    fn run(&mut self, case: &Case) -> Result<Outputs, Failure> {
+        expected(case)
+    }
+
+    fn run_batch(&mut self, cases: &[Case]) -> Vec<Answer> {
+        let mut answers: Vec<Answer> = cases.iter().map(|case| expected(case).into()).collect();
+        answers.chunks_exact_mut(2).for_each(|pair| pair.swap(0, 1));
+        answers
+    }
+}
+
+/// Each answer is compared with what its own case gives.
+#[test]
+fn answers_in_another_order_are_wrong() {
+    let source = Programs { inputs: 1, ..INTS };
+    let same = (0..128).step_by(2).filter(|n| expected(&source.cases(*n)[0]) == expected(&source.cases(n + 1)[0])).count();
+    let make = || Ok(Box::new(Swaps) as Box<dyn Subject>);
+    let config = Config { programs: Some(128), attempts: 0, ..Config::default() };
+    let summary = fuzz(&source, &make, &config, &mut |_| ()).expect("it goes through");
+    assert_eq!(summary.wrong + summary.undecided, 128 - 2 * same as u64);
+    assert!(summary.wrong > 100, "{}", summary.wrong);
+}
+
+/// Panics where bits are counted, and is wrong about everything after that.
+struct Spoiled(bool);
+
+impl Subject for Spoiled {
+    fn name(&self) -> &str {
+        "spoiled"
+    }
+
+    fn run(&mut self, case: &Case) -> Result<Outputs, Failure> {
+        if has_unary(&case.program, UnaryOp::Popcount) {
+            self.0 = true;
+            panic!("bits are counted");
+        }
+        if self.0 { flipped(expected(case)) } else { expected(case) }
+    }
+}
+
+/// What a panic leaves behind in a subject is not met by the programs after it.
+#[test]
+fn a_subject_that_panicked_is_made_anew_in_the_loop() {
+    let make = || Ok(Box::new(Contained::new(|| Box::new(Spoiled(false)) as Box<dyn Subject>)) as Box<dyn Subject>);
+    let summary = fuzz(&INTS, &make, &Config { programs: Some(64), ..Config::default() }, &mut |_| ()).expect("it goes through");
+    let found: Vec<&str> = summary.findings.iter().map(|finding| finding.bundle.signature.as_str()).collect();
+    assert!(found.len() == 1 && found[0].starts_with("panic, spoiled: ") && found[0].contains("fuzz.rs:"), "{found:?}");
+    let panicking = (0..64).filter(|n| has_unary(&INTS.cases(*n)[0].program, UnaryOp::Popcount)).count() as u64;
+    assert!(panicking > 0 && panicking < 50, "{panicking}");
+    assert_eq!((summary.wrong, summary.findings[0].stable), (panicking, true));
 }
 
 /// A subject that is wrong once and right ever after: the first evidence is kept.
