@@ -441,9 +441,11 @@ fn a_worker_ends_when_its_input_does() {
     panic!("the worker is still there");
 }
 
-/// Workers are children that end with their judge, whatever they are doing: here the judge is a process of its own.
+/// `kill -9` of a worker, of its judge, or of both, at random moments: answers are right, whoever is left goes on, and no process and no
+/// shared memory outlives its judge. `VYRE_KILLS=N` kills N times instead of a few.
 #[test]
 fn kill_9_at_random_moments_leaves_nothing_behind_and_no_answer_wrong() {
+    use std::os::unix::process::ExitStatusExt;
     let kills: u64 = std::env::var("VYRE_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(12);
     let mut random = 0x9E37_79B9_7F4A_7C15u64;
     let mut next = move || {
@@ -453,9 +455,10 @@ fn kill_9_at_random_moments_leaves_nothing_behind_and_no_answer_wrong() {
         random
     };
     let mut pool = pool(Settings { processes: 2, batch: 4, ..settings() });
+    let mut both = 0;
     for kill in 0..kills {
         let moment = Duration::from_micros(next() % 60_000);
-        if kill % 2 == 0 {
+        if kill % 3 == 0 {
             // A worker dies, and its judge goes on.
             let ids = pool.process_ids();
             let id = ids[(next() % ids.len() as u64) as usize];
@@ -469,37 +472,63 @@ fn kill_9_at_random_moments_leaves_nothing_behind_and_no_answer_wrong() {
             assert!(!is_zombie(id), "kill {kill}: a worker that has ended is not waited for");
             continue;
         }
-        // A judge dies, perhaps with one of its workers, perhaps before they have started.
+        // A judge dies, perhaps right after one of its workers, perhaps before they have started. Whatever it starts inherits its mark.
+        let mark = format!("{MARK}={}-{kill}", std::process::id());
         let mut judge = Command::new(std::env::current_exe().expect("the test runs"));
-        judge.args(["--exact", "the_judge", "--nocapture"]).env(ROLE, "judge");
-        let mut judge = judge.stdout(std::process::Stdio::null()).spawn().expect("the judge starts");
+        judge.args(["--exact", "the_judge", "--nocapture"]).env(ROLE, "judge").env(MARK, mark.split_once('=').expect("=").1);
+        let mut judge = judge.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn().expect("it starts");
         std::thread::sleep(moment * 4);
-        let workers = children(judge.id());
-        if next() % 2 == 0
-            && let Some(worker) = workers.first()
+        if kill % 3 == 2
+            && let Some(worker) = children(judge.id()).first()
         {
+            both += 1;
             signal(*worker, "-9");
+            std::thread::sleep(Duration::from_micros(next() % 3000));
         }
-        judge.kill().and_then(|()| judge.wait()).expect("it is ended");
+        let status = judge.kill().and_then(|()| judge.wait()).expect("it is ended");
+        assert_eq!(status.signal(), Some(9), "kill {kill}: the judge ended by itself, with a wrong answer or memory too much");
         let start = Instant::now();
-        while workers.iter().any(|id| is_running(*id) && !is_zombie(*id)) {
-            assert!(start.elapsed() < Duration::from_secs(10), "kill {kill}: a worker outlives its judge");
+        loop {
+            let left = marked(&mark);
+            if left.is_empty() {
+                break;
+            }
+            assert!(start.elapsed() < Duration::from_secs(10), "kill {kill}: {left:?} outlive their judge");
             std::thread::sleep(Duration::from_millis(2));
         }
     }
+    assert!(both > 0 || kills < 6, "no judge had a worker to kill");
     drop(pool);
     assert!(children(std::process::id()).iter().all(|id| !is_zombie(*id)));
 }
 
-/// The judge of the test above: runs cases until it is killed.
+/// What the environment of a judge says that is killed, and of all that it starts.
+const MARK: &str = "VYRE_TEST_MARK";
+
+/// The processes with this in their environment that have not ended. Shared memory has no name: it is there as long as one of them is.
+fn marked(mark: &str) -> Vec<u32> {
+    let has_mark = |id: &u32| {
+        let environment = std::fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes())
+    };
+    processes().filter(has_mark).filter(|id| !is_zombie(*id)).collect()
+}
+
+/// The judge of the test above: runs cases until it is killed. It has the shared memory of its workers and no other.
 #[test]
 fn the_judge() {
     if std::env::var(ROLE).as_deref() == Ok("judge") {
         let mut pool = pool(Settings { processes: 2, batch: 4, ..settings() });
+        let is_shared = |file: &std::fs::DirEntry| {
+            std::fs::read_link(file.path()).is_ok_and(|target| target.to_string_lossy().contains("memfd:vyre-worker"))
+        };
         loop {
-            let words: Vec<&str> = std::iter::repeat_n("slow", 16).collect();
+            let words: Vec<&str> = std::iter::repeat_n("slow", 4).collect();
             run(&mut pool, &words, &[]);
+            run(&mut pool, &["one", "abort"], &[1]);
             run(&mut pool, &["one", "hang"], &[1]);
+            let shared = std::fs::read_dir("/proc/self/fd").expect("files").flatten().filter(is_shared).count();
+            assert!((1..=2).contains(&shared), "{shared} segments");
         }
     }
 }
@@ -519,9 +548,12 @@ fn is_zombie(id: u32) -> bool {
     stat(id, 0).as_deref() == Some("Z")
 }
 
+fn processes() -> impl Iterator<Item = u32> {
+    std::fs::read_dir("/proc").expect("processes").filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+}
+
 fn children(parent: u32) -> Vec<u32> {
-    let all = std::fs::read_dir("/proc").expect("processes").filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-    all.filter(|id| stat(*id, 1).as_deref() == Some(&parent.to_string())).collect()
+    processes().filter(|id| stat(*id, 1).as_deref() == Some(&parent.to_string())).collect()
 }
 
 fn is_running(id: u32) -> bool {
