@@ -172,6 +172,7 @@ struct BulkSubject {
     ready: Option<Ready>,
     /// Outputs of before, whose memory is used again.
     outputs: Outputs,
+    spare: Vec<Outputs>,
 }
 
 enum HowBulk {
@@ -196,7 +197,7 @@ impl Subject for BulkSubject {
     }
 
     fn run(&mut self, case: &Case) -> Result<Outputs, Failure> {
-        let mut outputs = Vec::new();
+        let mut outputs = self.spare.pop().unwrap_or_default();
         self.run_into(&case.program, &case.config, case.fuel, &case.input_slices(), &mut outputs)?;
         Ok(outputs)
     }
@@ -208,11 +209,15 @@ impl Subject for BulkSubject {
         self.outputs = outputs;
         Ok(None)
     }
+
+    fn reuse(&mut self, outputs: Vec<Outputs>) {
+        self.spare = outputs;
+    }
 }
 
 impl BulkSubject {
     fn new(name: &str, how: HowBulk) -> BulkSubject {
-        BulkSubject { name: name.into(), how, ready: None, outputs: Vec::new() }
+        BulkSubject { name: name.into(), how, ready: None, outputs: Vec::new(), spare: Vec::new() }
     }
 
     fn run_into(

@@ -85,6 +85,10 @@ impl<F: FnMut() -> Box<dyn Subject> + Send> Subject for Contained<F> {
     fn run_sequence(&mut self, sequence: &Sequence) -> Result<Outputs, Failure> {
         self.contain(|subject| subject.run_sequence(sequence))
     }
+
+    fn reuse(&mut self, outputs: Vec<Outputs>) {
+        self.subject.reuse(outputs);
+    }
 }
 
 #[cfg(test)]

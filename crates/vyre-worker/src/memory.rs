@@ -131,14 +131,14 @@ pub(crate) fn poison_all(memory: &[AtomicU64], region: Region, poison: u64) {
     fill(words(memory, region.offset - GUARD, ends(region).1), poison);
 }
 
-/// The bytes of a buffer.
-pub(crate) fn get(memory: &[AtomicU64], region: Region) -> Vec<u8> {
+/// The bytes of a buffer, in the place of what was in `bytes`.
+pub(crate) fn get(memory: &[AtomicU64], region: Region, bytes: &mut Vec<u8>) {
     let end = (region.offset + region.bytes).next_multiple_of(8);
-    let chunks: Vec<[u8; 8]> =
-        words(memory, region.offset, end).iter().map(|word| word.load(Ordering::Relaxed).to_ne_bytes()).collect();
-    let mut bytes = chunks.into_flattened();
+    let words = words(memory, region.offset, end);
+    bytes.resize(8 * words.len(), 0);
+    let (chunks, _) = bytes.as_chunks_mut::<8>();
+    chunks.iter_mut().zip(words).for_each(|(chunk, word)| *chunk = word.load(Ordering::Relaxed).to_ne_bytes());
     bytes.truncate(region.bytes as usize);
-    bytes
 }
 
 /// Whether all words are this one.
@@ -204,7 +204,10 @@ mod tests {
                 }
                 assert_eq!(written(&memory, region, input, poison), None, "{length}");
                 if input.is_some() {
-                    assert_eq!(get(&memory, region), bytes);
+                    for mut found in [vec![], vec![9; 7], vec![9; 100]] {
+                        get(&memory, region, &mut found);
+                        assert_eq!(found, bytes);
+                    }
                 }
                 for at in region.offset - GUARD..layout.end() {
                     let word = &memory[(at / 8) as usize];

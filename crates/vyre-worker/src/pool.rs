@@ -76,6 +76,8 @@ struct Slot {
     is_fresh: bool,
     /// Batches that were sent, for their poison.
     batches: u64,
+    /// Outputs of before, whose memory is used again.
+    spare: Vec<Outputs>,
     stats: Stats,
 }
 
@@ -145,6 +147,14 @@ impl Subject for Pool {
         });
         parts.sort_by_key(|(first, _)| *first);
         parts.into_iter().flat_map(|(_, part)| part).collect()
+    }
+
+    /// Kept until others are given back: no more than one batch had.
+    fn reuse(&mut self, mut outputs: Vec<Outputs>) {
+        let each = outputs.len().div_ceil(self.slots.len());
+        for slot in &mut self.slots {
+            slot.spare = outputs.split_off(outputs.len().saturating_sub(each));
+        }
     }
 }
 
@@ -340,7 +350,9 @@ impl Slot {
             Ok(answers) => {
                 for (n, answer) in answers.into_iter().enumerate() {
                     told[n] = Some(match answer {
-                        message::Told::Outputs(ran) => (Ok(outputs(process, &places[n])), ran.into_iter().next()),
+                        message::Told::Outputs(ran) => {
+                            (Ok(outputs(process, &places[n], &mut self.spare)), ran.into_iter().next())
+                        }
                         message::Told::Failure(failure) => (Err(failure), None),
                     });
                 }
@@ -350,7 +362,7 @@ impl Slot {
                 // Those that had ended keep their outputs; the one that was running is suspected, or the next.
                 for (n, state) in states.iter().enumerate() {
                     if *state == status::OUTPUTS {
-                        told[n] = Some((Ok(outputs(process, &places[n])), None));
+                        told[n] = Some((Ok(outputs(process, &places[n], &mut self.spare)), None));
                     }
                 }
                 Some(silence)
@@ -495,8 +507,12 @@ fn lay_out(cases: &[&Planned<'_>], process: &mut Process, poison: u64) -> Result
     Ok((message, places))
 }
 
-fn outputs(process: &Process, places: &Places) -> Outputs {
-    places.outputs.iter().map(|region| memory::get(process.memory.words(), *region)).collect()
+fn outputs(process: &Process, places: &Places, spare: &mut Vec<Outputs>) -> Outputs {
+    let mut outputs = spare.pop().unwrap_or_default();
+    outputs.resize_with(places.outputs.len(), Vec::new);
+    let regions = places.outputs.iter();
+    regions.zip(&mut outputs).for_each(|(region, bytes)| memory::get(process.memory.words(), *region, bytes));
+    outputs
 }
 
 /// The answers in a message: one per case, and each as its status word says.

@@ -143,6 +143,11 @@ impl DiskCache {
             remove(&path)?;
         }
         files::replace(&path, &content).map_err(|error| failed("write", &path, &error.error))?;
+        // The system's own times of files are too coarse to tell a store from a load just before it.
+        match File::options().write(true).open(&path) {
+            Ok(file) => note_use(&path, &file),
+            Err(error) => tracing::debug!(path = %path.display(), %error, "another process has removed a cached pipeline"),
+        }
         self.keep_the_bound()?;
         Ok(true)
     }
@@ -278,10 +283,14 @@ fn read(path: &Path, key: &[u8], limit: u64) -> Result<Vec<u8>, Miss> {
     if blake3::Hasher::new().update(&head).update(&payload).finalize() != checksum {
         return Err(Miss::Corrupt);
     }
+    note_use(path, &file);
+    Ok(payload)
+}
+
+fn note_use(path: &Path, file: &File) {
     if let Err(error) = file.set_modified(SystemTime::now()) {
         tracing::debug!(path = %path.display(), %error, "the last use of a cached pipeline is not recorded");
     }
-    Ok(payload)
 }
 
 /// Removes a file that another process may have removed already.

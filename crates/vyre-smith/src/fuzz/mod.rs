@@ -356,13 +356,17 @@ impl Bench {
         }
         let answers = self.subject(make)?.run_batch(&cases);
         let mut decided = None;
+        let mut seen = Vec::with_capacity(answers.len());
         for (n, Answer { outcome: got, after, ran: _ }) in answers.into_iter().enumerate() {
             let (program, input) = places[n];
             // One suspect for each program is enough.
             let settled = decided == Some(program);
             let expected = self.expected(&cases[n]);
             match judge(&expected, &got) {
-                Verdict::Agrees => part.cases += 1,
+                Verdict::Agrees => {
+                    part.cases += 1;
+                    seen.extend(got);
+                }
                 Verdict::Skipped => part.skipped += 1,
                 Verdict::NotRun => {
                     let why = got.err().map_or(String::new(), |failure| failure.to_string());
@@ -381,6 +385,7 @@ impl Bench {
                 }
             }
         }
+        self.subject(make)?.reuse(seen);
         Ok(part)
     }
 }
