@@ -7,6 +7,8 @@
 //! - [`ledger`]: what a run has done. [`evidence`]: what it proves; [`cert`]: the same, signed; [`expectations`]: failures that are
 //!   known; [`report`] and [`diff`]: for people and other tools.
 //! - [`mutants`]: devices with one fault each; [`teeth`]: which of them the suite notices.
+//! - [`checks`]: check files, and what they say on a backend. [`backend_tests!`]: all of that as the tests of a backend author's crate;
+//!   see [`kit`].
 //! - [`litmus`]: what atomics and barriers may show, and what they do show. [`agreement`]: whether all backends give the same; [`law`]:
 //!   what holds for an op whatever its operands are; [`swap`]: sequences of dispatches that go from backend to backend.
 //! - [`StreamingRunner`]: runs ops on a backend over cases of the user's own.
@@ -14,6 +16,7 @@
 pub mod agreement;
 pub mod cases;
 pub mod cert;
+pub mod checks;
 pub mod conform;
 pub mod cpu;
 mod date;
@@ -24,6 +27,7 @@ pub mod evidence;
 mod examine;
 pub mod expectations;
 mod in_process;
+pub mod kit;
 pub mod law;
 pub mod ledger;
 pub mod litmus;

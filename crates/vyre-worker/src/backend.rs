@@ -140,8 +140,12 @@ impl BackendSubject {
     }
 }
 
-/// One dispatch in a form.
-fn in_form(
+/// One dispatch in a form, on a backend that the caller holds. The memory of `outputs` is used again where the form can.
+///
+/// # Errors
+///
+/// Those of the backend; that the dispatches of a batch differ is [`BackendError::Other`].
+pub fn in_form(
     form: Form,
     backend: &Arc<dyn VyreBackend>,
     program: &Program,

@@ -1,17 +1,16 @@
-//! The bulk backend, opened as users open it: every way to run a program gives what the reference gives, or fails and changes nothing.
+//! The bulk backend, opened as users open it: its caches, its limits, and that a warm pipeline allocates nothing. What holds for every backend
+//! is in `conformance.rs`.
 
-mod bad_input;
 mod cache;
-mod forms;
-mod resident;
-mod threads;
+mod limits;
 mod warm;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use vyre_driver::backend::registry::acquire;
-use vyre_driver::{BackendError, DispatchConfig, Resource, VyreBackend};
+use vyre_driver::{BackendError, DispatchConfig, VyreBackend};
 use vyre_driver_reference as _;
+use vyre_foundation::case::Case;
 use vyre_foundation::ir::{Program, SpecValue};
 use vyre_foundation::text;
 use vyre_reference::{Options, RunError};
@@ -35,29 +34,6 @@ fn slices(inputs: &[Vec<u8>]) -> Vec<&[u8]> {
     inputs.iter().map(Vec::as_slice).collect()
 }
 
-fn handle(resource: &Resource) -> u64 {
-    match resource {
-        Resource::Resident(handle) => *handle,
-        Resource::Borrowed(_) => panic!("a handle"),
-    }
-}
-
-/// A dispatch, and what it means.
-struct Case {
-    what: String,
-    program: Program,
-    inputs: Vec<Vec<u8>>,
-    config: DispatchConfig,
-    expected: Outcome,
-}
-
-impl Case {
-    fn new(what: String, program: Program, inputs: Vec<Vec<u8>>, config: DispatchConfig) -> Case {
-        let expected = meaning(&program, &slices(&inputs), &config);
-        Case { what, program, inputs, config, expected }
-    }
-}
-
 /// What a dispatch means.
 fn meaning(program: &Program, inputs: &[&[u8]], config: &DispatchConfig) -> Outcome {
     let specialization: BTreeMap<String, SpecValue> =
@@ -73,10 +49,8 @@ fn meaning(program: &Program, inputs: &[&[u8]], config: &DispatchConfig) -> Outc
 /// So many generated dispatches whose bytes do not depend on the schedule, of every preset in turn.
 fn generated(seed: u64, count: u64) -> Vec<Case> {
     let case = |number: u64| {
-        let preset = Preset::mixed(number);
         let dna = dna(seed, number);
-        let case = generate(preset, &dna).case(&dna);
-        Case::new(format!("program {number} of {}", preset.name()), case.program, case.inputs, case.config)
+        generate(Preset::mixed(number), &dna).case(&dna)
     };
     (0..count).map(case).collect()
 }

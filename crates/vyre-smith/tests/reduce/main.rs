@@ -1,14 +1,12 @@
 //! The reducer against predicates that are easy to judge, against faulty evaluations of large programs, and against bad predicates.
 
-#[allow(dead_code, reason = "the check harness has more than is needed here")]
-#[path = "../../../vyre/tests/checks/directive.rs"]
-mod directive;
 mod generated;
 mod programs;
 
 use programs::{FAULTS, Rng, large, options, plain, shows, sized};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
+use vyre_conform::checks::directive;
 use vyre_foundation::ir::*;
 use vyre_foundation::text;
 use vyre_reference::checked::{Effort, check};

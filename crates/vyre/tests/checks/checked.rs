@@ -1,11 +1,11 @@
 //! The checked mode of the reference against what a file says about it.
 
-use crate::directive::{Directive, Launch, Verdict};
 use crate::{execute, execute_with, specialized};
 use std::ops::Range;
 use vyre::ir::Program;
 use vyre::reference::Options;
 use vyre::reference::checked::{CheckedReport, Effort, Finding, Kind, check};
+use vyre_conform::checks::directive::{Directive, Launch, Verdict};
 
 /// What the checked mode says about a dispatch, which must give what the plain interpreter gives.
 fn run(program: &Program, launch: &Launch) -> Result<(Options, CheckedReport), String> {

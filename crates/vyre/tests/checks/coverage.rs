@@ -1,6 +1,5 @@
 //! Whether the check files, taken together, touch everything there is: each hole is a failing test with its name.
 
-use crate::directive::{self, Kind};
 use libtest_mimic::{Failed, Trial};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -8,6 +7,7 @@ use vyre::ir::{Access, Builtin, DataType, OpId, Scalar};
 use vyre::kernel::{ExprKind, Kernel, StmtKind};
 use vyre::passes::PASSES;
 use vyre::spec::ErrorCode;
+use vyre_conform::checks::directive::{self, Kind};
 
 /// What no check file can provoke, and why.
 const WITHOUT_FILE: [(ErrorCode, &str); 4] = [

@@ -2,7 +2,6 @@
 //!
 //! `VYRE_LONG=1` prints which file is the first to notice each.
 
-use crate::directive::{self, Kind};
 use crate::{check_name, execute_with, parse};
 use libtest_mimic::{Failed, Trial};
 use std::path::PathBuf;
@@ -11,6 +10,7 @@ use vyre::ir::Program;
 use vyre::launch::inputs_by_name;
 use vyre::reference::faults::{self, BulkFault, Fault};
 use vyre::reference::{Options, RunError, bulk, run};
+use vyre_conform::checks::directive::{self, Kind};
 
 /// Steps of a run: enough for nearly all files, and a fault may make a loop endless.
 const FUEL: u64 = 1 << 20;

@@ -1,11 +1,11 @@
 //! What check files say about the text of a program, printed and formatted; and examples are formatted.
 
-use crate::directive::Directive;
 use libtest_mimic::{Failed, Trial};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use vyre::ir::Program;
 use vyre::text;
+use vyre_conform::checks::directive::Directive;
 
 /// People copy examples, so each is formatted. Check files need not be: some are about other layouts.
 pub fn trials(examples: &Path, files: &[PathBuf]) -> Vec<Trial> {

@@ -5,13 +5,11 @@
 
 mod checked;
 mod coverage;
-mod directive;
 mod faults;
 mod float_states;
 mod layout;
 mod optimized;
 
-use directive::{Binding, Directive, Kind};
 use libtest_mimic::{Arguments, Failed, Trial};
 use optimized::{bounds, pass, runs_alike};
 use std::fmt::Write;
@@ -20,6 +18,7 @@ use vyre::analysis::determinism::{Determinism, Proof};
 use vyre::ir::Program;
 use vyre::reference::{Options, RunError, run};
 use vyre::{Report, launch, text, validate};
+use vyre_conform::checks::directive::{self, Binding, Directive, Kind};
 
 fn main() {
     let args = Arguments::from_args();

@@ -1,10 +1,10 @@
 //! What check files say about passes: the program after one, that it is left alone, which accesses are in bounds. `specialize`, which
 //! is not a pass, is the program with its constants replaced by their defaults; every pass begins with that.
 
-use crate::directive::{Directive, Kind};
 use vyre::analysis::Bounds;
 use vyre::ir::Program;
 use vyre::passes::{self, Pass};
+use vyre_conform::checks::directive::{Directive, Kind};
 
 /// The program after a pass, or after all of them.
 pub fn pass(name: &str, program: &Program) -> Result<Program, String> {

@@ -3,16 +3,23 @@
 //! `checks/readme.vyre` explains the format to people.
 
 use std::collections::BTreeMap;
-use vyre::ir::{DataType, Program, SpecValue};
-use vyre::reference::Options;
-use vyre::spec::ErrorCode;
+use std::ops::Range;
+use vyre_foundation::ir::{DataType, Element, Program, SpecValue};
+use vyre_foundation::{specialize, values};
+use vyre_reference::Options;
+use vyre_spec::ErrorCode;
 
-/// One directive and the lines of the file it stands on, from 0.
+/// One thing that must hold.
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Directive {
-    pub lines: std::ops::Range<usize>,
+    /// The lines of the file that it stands on, from 0.
+    pub lines: Range<usize>,
+    /// What must hold.
     pub kind: Kind,
 }
 
+/// What must hold.
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// Run it; these outputs must come out.
     Run(Launch, Vec<Binding>),
@@ -28,7 +35,7 @@ pub enum Kind {
     Warn(ErrorCode, (usize, usize)),
     /// The static answer: `unproven` and why, or `cross-backend` and its conditions.
     Determinism(String),
-    /// Which accesses are proven to be in bounds: as [`crate::bounds`] tells it.
+    /// Which accesses are proven to be in bounds, in source order: `a[i] proven, out[i] unproven`.
     Bounds(String),
     /// This pass must change nothing.
     LeavesAlone(String),
@@ -43,7 +50,7 @@ pub enum Kind {
 }
 
 /// What the checked mode must say.
-#[derive(PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Verdict {
     /// Each as written: `W0501 at 7:3 with 8:16`, `W0503 at 9:5`; sorted.
     pub findings: Vec<String>,
@@ -68,7 +75,7 @@ impl std::fmt::Display for Verdict {
 }
 
 /// What is done to the bytes of a wire form.
-#[derive(Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Corruption {
     /// New values of bytes.
     pub bytes: Vec<(usize, u8)>,
@@ -78,15 +85,21 @@ pub struct Corruption {
     pub resealed: bool,
 }
 
+/// A dispatch as written.
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Launch {
+    /// `grid=4`, `len.out=3`, `const.scale=10`, `fuel=1000`, `workgroup=2`.
     pub options: Vec<(String, String)>,
+    /// The inputs.
     pub inputs: Vec<Binding>,
 }
 
 /// `name=[…]` as written.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Binding {
+    /// The buffer.
     pub name: String,
+    /// What stands behind `=`.
     pub text: String,
 }
 
@@ -108,6 +121,10 @@ pub fn program_text(bytes: &[u8]) -> &[u8] {
 /// All directives of a text. A comment line that begins with five spaces or more continues the directive above it. What is below a
 /// line `// == after NAME ==` is the result of a pass, up to the next such line; below `// == printed ==` and `// == formatted ==` is
 /// what the program looks like then.
+///
+/// # Errors
+///
+/// The line, and what is wrong with it.
 pub fn parse(text: &str) -> Result<Vec<Directive>, String> {
     let lines: Vec<&str> = text.lines().collect();
     let mut directives = Vec::new();
@@ -254,6 +271,10 @@ fn bindings(text: &str) -> Result<Vec<Binding>, String> {
 }
 
 /// The bytes of `[1, 2, 0;5, 3..6]` or `bytes[00 ff]` as elements of a buffer.
+///
+/// # Errors
+///
+/// What is not a value of the type.
 pub fn encode(element: &DataType, text: &str) -> Result<Vec<u8>, String> {
     let inner = |prefix: &str| text.strip_prefix(prefix).and_then(|rest| rest.strip_suffix(']'));
     if let Some(hex) = inner("bytes[") {
@@ -261,12 +282,12 @@ pub fn encode(element: &DataType, text: &str) -> Result<Vec<u8>, String> {
         return hex.split_whitespace().map(byte).collect();
     }
     let list = inner("[").ok_or_else(|| format!("expected [values], found {text}"))?;
-    vyre::values::encode(element, list)
+    values::encode(element, list)
 }
 
 /// The inverse of [`encode`], for bless mode and messages. Bytes that no written values stand for are shown as such.
 pub fn decode(element: &DataType, bytes: &[u8]) -> String {
-    let list = format!("[{}]", vyre::values::decode(element, bytes).join(", "));
+    let list = format!("[{}]", values::decode(element, bytes).join(", "));
     if encode(element, &list).is_ok_and(|again| again == bytes) {
         return list;
     }
@@ -279,6 +300,10 @@ pub type Named = (String, Vec<u8>);
 
 impl Launch {
     /// The options of the run, and the inputs' bytes by name.
+    ///
+    /// # Errors
+    ///
+    /// What does not read as it should.
     pub fn resolve(&self, program: &Program) -> Result<(Options, Vec<Named>), String> {
         let mut options = Options { fuel: 100_000_000, ..Options::default() };
         for (key, value) in &self.options {
@@ -305,8 +330,7 @@ impl Launch {
                 _ => return Err(format!("no option {key}")),
             }
         }
-        let specialized =
-            vyre::specialize::specialize(program, options.specialization.iter().map(|(name, value)| (name.as_str(), value)));
+        let specialized = specialize(program, options.specialization.iter().map(|(name, value)| (name.as_str(), value)));
         let elements = elements(specialized.as_ref().unwrap_or(program));
         let mut inputs = Vec::new();
         for Binding { name, text } in &self.inputs {
@@ -330,13 +354,13 @@ fn spec_value(program: &Program, name: &str, text: &str) -> Result<SpecValue, St
 
 /// The element type of every buffer, constants at their defaults.
 pub fn elements(program: &Program) -> BTreeMap<String, DataType> {
-    let program = vyre::specialize::specialize(program, []).unwrap_or_else(|_| program.clone());
+    let program = specialize(program, []).unwrap_or_else(|_| program.clone());
     program
         .buffers()
         .iter()
         .filter_map(|decl| match &decl.element {
-            vyre::ir::Element::Type(data_type) => Some((decl.name.to_string(), data_type.clone())),
-            vyre::ir::Element::Const(_) => None,
+            Element::Type(data_type) => Some((decl.name.to_string(), data_type.clone())),
+            Element::Const(_) => None,
         })
         .collect()
 }
