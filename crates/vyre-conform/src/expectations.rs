@@ -104,7 +104,7 @@ impl Judged {
     pub fn verdict(&self, run: &RunData) -> Verdict {
         match run.verdict(|section| self.known.contains_key(&section.info.id)) {
             Verdict::Holds | Verdict::WithExceptions if !self.problems.is_empty() => Verdict::Fails,
-            verdict => verdict,
+            verdict @ (Verdict::Holds | Verdict::WithExceptions | Verdict::Fails | Verdict::None(_)) => verdict,
         }
     }
 }

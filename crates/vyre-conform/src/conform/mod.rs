@@ -27,10 +27,13 @@ use unit::UnitDone;
 pub(crate) use unit::examine as examine_unit;
 use vyre_worker::Subject;
 
+/// Makes a device in the form of this name: a pool of one worker process, or a backend in this one.
+pub type Make<'a> = &'a (dyn Fn(&str) -> Result<Box<dyn Subject>, String> + Sync);
+
 /// The device under test.
 pub struct Tested<'a> {
-    /// Makes it, in the form of this name: a pool of one worker process, or a backend in this one.
-    pub make: &'a (dyn Fn(&str) -> Result<Box<dyn Subject>, String> + Sync),
+    /// Makes it.
+    pub make: Make<'a>,
     /// The forms in which every unit is run twice, two at a time.
     pub forms: Vec<String>,
     /// The backend's id, as the command line takes it.

@@ -105,16 +105,22 @@ fn create(path: &Path, folder: &Path) -> Result<Database, LedgerError> {
 }
 
 fn refused(error: DatabaseError, path: &Path, folder: &Path) -> LedgerError {
-    match error {
-        DatabaseError::DatabaseAlreadyOpen => LedgerError::Busy(folder.into()),
-        DatabaseError::UpgradeRequired(found) => LedgerError::Version(path.into(), format!("of file format {found}")),
-        DatabaseError::RepairAborted => LedgerError::Damaged(path.into(), "it cannot be repaired".into()),
-        DatabaseError::Storage(StorageError::Corrupted(what)) => LedgerError::Damaged(path.into(), what),
-        DatabaseError::Storage(StorageError::Io(error)) if error.kind() == std::io::ErrorKind::InvalidData => {
-            LedgerError::Damaged(path.into(), error.to_string())
-        }
-        error => LedgerError::Io(path.into(), error.to_string()),
+    if let DatabaseError::DatabaseAlreadyOpen = error {
+        return LedgerError::Busy(folder.into());
     }
+    if let DatabaseError::UpgradeRequired(found) = error {
+        return LedgerError::Version(path.into(), format!("of file format {found}"));
+    }
+    let is_invalid = |error: &std::io::Error| error.kind() == std::io::ErrorKind::InvalidData;
+    let is_damaged = match &error {
+        DatabaseError::RepairAborted | DatabaseError::Storage(StorageError::Corrupted(_)) => true,
+        DatabaseError::Storage(StorageError::Io(error)) => is_invalid(error),
+        // The library may get errors that nobody here has seen.
+        #[expect(clippy::wildcard_enum_match_arm, reason = "the enum is open")]
+        _ => false,
+    };
+    let said = error.to_string();
+    if is_damaged { LedgerError::Damaged(path.into(), said) } else { LedgerError::Io(path.into(), said) }
 }
 
 struct About {

@@ -68,11 +68,12 @@ impl Ledger {
     }
 
     fn error(&self, error: redb::Error) -> LedgerError {
-        match error {
-            redb::Error::Io(error) => LedgerError::Io(self.path.clone(), error.to_string()),
-            // Tables are there from the beginning, with their types: what is missing was lost.
-            error => LedgerError::Damaged(self.path.clone(), error.to_string()),
+        let said = error.to_string();
+        if let redb::Error::Io(_) = error {
+            return LedgerError::Io(self.path.clone(), said);
         }
+        // Tables are there from the beginning, with their types: what is missing was lost.
+        LedgerError::Damaged(self.path.clone(), said)
     }
 
     /// Writes what `write` does, all of it or nothing.
@@ -178,13 +179,14 @@ impl Ledger {
     pub fn remarks(&self) -> Result<Vec<(String, String, String)>, LedgerError> {
         self.rows(|read| {
             let table = read.open_table(REMARKS)?;
-            let row = |entry: Result<(redb::AccessGuard<'_, (&str, &str)>, redb::AccessGuard<'_, &[u8]>), StorageError>| {
+            let mut remarks = Vec::new();
+            for entry in table.iter()? {
                 let (key, value) = entry?;
                 let (section, kind) = key.value();
-                let text = rows::from_json(&self.path, "remarks", &format!("{section} {kind}"), value.value());
-                Ok((section.to_string(), kind.to_string(), text?))
-            };
-            table.iter()?.map(row).collect()
+                let text = rows::from_json(&self.path, "remarks", &format!("{section} {kind}"), value.value())?;
+                remarks.push((section.to_string(), kind.to_string(), text));
+            }
+            Ok(remarks)
         })
     }
 

@@ -15,7 +15,9 @@ impl Report<'_> {
     pub fn junit(&self) -> String {
         let mut report = quick_junit::Report::new(format!("vyre conformance of {}", self.run.identity.backend));
         report.set_time(Duration::from_millis(self.run.info.took_ms));
-        let mut ops: BTreeMap<&str, BTreeMap<(Option<&str>, u32), Vec<&Section>>> = BTreeMap::new();
+        /// Sections by alternative and workgroup size.
+        type Cases<'s> = BTreeMap<(Option<&'s str>, u32), Vec<&'s Section>>;
+        let mut ops: BTreeMap<&str, Cases<'_>> = BTreeMap::new();
         for section in &self.run.sections {
             let info = &section.info;
             let key = (info.alternative.as_deref(), info.workgroup);
