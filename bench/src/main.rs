@@ -5,6 +5,7 @@
 
 mod conform;
 mod driver;
+mod evidence;
 mod fuzz;
 mod kernels;
 mod middle;
@@ -57,7 +58,7 @@ fn main() {
         return fuzz::worker();
     }
     // `vyre-bench NAME …` measures these alone.
-    let parts: [(&str, fn()); 10] = [
+    let parts: [(&str, fn()); 11] = [
         ("bulk", evaluators),
         ("checked", checked_against_plain),
         ("xor", xor_against_native),
@@ -68,6 +69,7 @@ fn main() {
         ("isolation", fuzz::isolation),
         ("mutants", mutants::figures),
         ("conform", conform::figures),
+        ("evidence", evidence::evidence),
     ];
     for (name, part) in parts {
         if args.is_empty() || args.iter().any(|arg| arg == name) {

@@ -12,9 +12,11 @@
 //! 0: what was asked for holds. 1: the program or the data are wrong. 2: the command line is wrong, or a path cannot be read or
 //! written. 3: there is no verdict. Of several files the worst counts: 2, then 1, then 3.
 
+mod cert;
 mod check;
 mod conform;
 mod devices;
+mod diff;
 mod emit;
 mod fmt;
 mod fuzz;
@@ -22,6 +24,7 @@ mod json;
 mod launch;
 mod predicate;
 mod reduce;
+mod report;
 mod run;
 mod worker;
 
@@ -47,6 +50,7 @@ Start here:
   vyre check examples/*.vyre                              check kernels without running them
   vyre fmt kernel.vyre                                    format a kernel in place
   vyre fuzz --seconds 10                                  look for programs on which the bulk evaluator is wrong
+  vyre report state --html report.html                    what a conformance run has shown
   vyre reduce big.vyre --predicate '! mycompiler'         the smallest kernel that mycompiler fails on
 
 A kernel is a text file:
@@ -82,6 +86,9 @@ enum Command {
     Reduce(reduce::Args),
     Fuzz(fuzz::Args),
     Conform(conform::Args),
+    Report(report::Args),
+    Diff(diff::Args),
+    Cert(cert::Args),
     #[command(hide = true)]
     Worker(worker::Args),
 }
@@ -90,6 +97,8 @@ enum Command {
 enum Failure {
     /// The program or the data are wrong.
     Wrong(Box<Report>),
+    /// A file that is not a program does not hold what it should, or does not hold.
+    Data(String),
     /// Something does not hold; the command has said what.
     Said,
     /// Something is wrong with some of several files; it has been said of each, and this is the worst exit status of them.
@@ -119,6 +128,9 @@ pub fn main() -> ExitCode {
         Command::Reduce(args) => (reduce::run(args), args.json),
         Command::Fuzz(args) => (fuzz::run(args), args.json),
         Command::Conform(args) => (conform::conform(args), args.json),
+        Command::Report(args) => (report::report(args), args.json),
+        Command::Diff(args) => (diff::run(args), args.json),
+        Command::Cert(args) => (cert::cert(args), args.json()),
         Command::Worker(args) => (worker::worker(args), false),
     };
     result.map_or_else(|failure| ExitCode::from(tell(failure, as_json, None)), |()| ExitCode::SUCCESS)
@@ -134,6 +146,7 @@ fn tell(failure: Failure, as_json: bool, file: Option<&str>) -> u8 {
             return 1;
         }
         Failure::Wrong(report) => (1, json::report(&report), String::new()),
+        Failure::Data(message) => (1, serde_json::json!({ "error": message }), format!("error: {message}\n")),
         Failure::Usage(message) => (2, serde_json::json!({ "usage": message }), format!("error: {message}\n")),
         Failure::NoVerdict(message) => (3, serde_json::json!({ "no_verdict": message }), format!("no verdict: {message}\n")),
     };

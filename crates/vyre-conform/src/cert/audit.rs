@@ -108,7 +108,7 @@ pub fn audit(
     units: u64,
     rerun: &mut dyn Rerun,
 ) -> Result<Audit, AuditError> {
-    is_signed(certificate, run)?;
+    same_run(certificate, run)?;
     let of = certificate.counts.units;
     let chosen = draw(units.min(of), of)?;
     let mut records = Vec::with_capacity(chosen.len());
@@ -131,7 +131,8 @@ pub fn audit(
     Ok(Audit { units: records.into_iter().map(again).collect(), of })
 }
 
-fn is_signed(certificate: &Certificate, run: &RunData) -> Result<(), AuditError> {
+/// Whether a run is the one that a certificate was signed for.
+pub fn same_run(certificate: &Certificate, run: &RunData) -> Result<(), AuditError> {
     let differs = |what: &str, signed: &Digest, found: &Digest| {
         Err(AuditError::OtherRun(format!("{what} is {signed} in the certificate and {found} in the ledger")))
     };

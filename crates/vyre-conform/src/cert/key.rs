@@ -113,9 +113,9 @@ fn read(path: &Path, label: &str, prefix: &[u8]) -> Result<[u8; 32], KeyError> {
     let malformed = |what: String| KeyError::Malformed(path.into(), what);
     let text = str::from_utf8(&bytes).map_err(|error| malformed(format!("byte {} is not text", error.valid_up_to())))?;
     let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
-    let [begin, body @ .., end] = &lines[..] else { return Err(malformed("it is empty".into())) };
     let wanted = format!("-----BEGIN {label}-----");
-    if *begin != wanted {
+    let begin = *lines.first().ok_or_else(|| malformed("it is empty".into()))?;
+    if begin != wanted {
         let found = begin.strip_prefix("-----BEGIN ").and_then(|rest| rest.strip_suffix("-----"));
         return Err(malformed(match found {
             Some(found) if found == SECRET.0 => "it is a secret key, and a public one is needed here".into(),
@@ -124,9 +124,10 @@ fn read(path: &Path, label: &str, prefix: &[u8]) -> Result<[u8; 32], KeyError> {
             None => format!("line 1 is not `{wanted}`"),
         }));
     }
-    if *end != format!("-----END {label}-----") {
+    let ended = lines[1..].split_last().filter(|(end, _)| **end == format!("-----END {label}-----"));
+    let Some((_, body)) = ended else {
         return Err(malformed(format!("line {} is not `-----END {label}-----`", lines.len())));
-    }
+    };
     let bytes = STANDARD.decode(body.concat()).map_err(|error| malformed(format!("what is between the lines: {error}")))?;
     let key = bytes.strip_prefix(prefix).and_then(|key| <[u8; 32]>::try_from(key).ok());
     key.ok_or_else(|| malformed("it is not a key of ed25519, or of another version of its format".into()))

@@ -11,7 +11,7 @@ mod envelope;
 mod key;
 mod statement;
 
-pub use audit::{Audit, AuditError, Audited, Outcome, Rerun, audit};
+pub use audit::{Audit, AuditError, Audited, Outcome, Rerun, audit, same_run};
 pub use envelope::PAYLOAD_TYPE;
 pub use key::{KeyError, PublicKey, SecretKey};
 pub use statement::{Certificate, Counts, Exception, PREDICATE_TYPE, Tested, Unsigned};

@@ -5,7 +5,7 @@ use crate::digest::Digest;
 use serde::{Deserialize, Serialize};
 
 /// Leaves below one [`Chunk`]: a power of two, so that chunks are subtrees of the section's tree.
-pub const CHUNK: usize = 256;
+pub const CHUNK: usize = 64;
 
 /// The sum over the units of a section.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]

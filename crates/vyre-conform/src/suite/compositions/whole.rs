@@ -13,7 +13,8 @@ const CASES: u64 = 512;
 const BINS: u32 = 61;
 const WIDE_BINS: u32 = 5000;
 const EPSILON: f32 = 1e-5;
-const BLOCK: u32 = 16;
+/// So few that a row has more blocks than there are lanes.
+const BLOCK: u32 = 3;
 const LONGEST: u32 = 24;
 
 pub(super) fn specs() -> Vec<OpSpecBuilder> {
@@ -55,9 +56,10 @@ fn grid([x, y]: [usize; 2], counts: &[(&str, usize)]) -> DispatchConfig {
     }
 }
 
-/// A number of workgroups for kernels that take any: it follows from the length, and is one, fewer than there is work for, or more.
+/// A number of workgroups for kernels that take any: it follows from the length. Forty are more than there is work for, and more than a
+/// workgroup of 37 can look at together.
 fn any_groups(length: usize) -> usize {
-    [1, 2, 3, 7][length % 4]
+    [1, 2, 3, 7, 40][length % 5]
 }
 
 fn covering(count: usize, size: u32) -> usize {
@@ -266,7 +268,7 @@ fn dot(stored: matrix::Quantised) -> OpSpecBuilder {
         vec![of_floats(&matrix::quantised_dot_on_cpu(stored, BLOCK as usize, x[0], &floats(x[1]), &floats(x[2]), rows(x)))]
     };
     let make = move |random: &mut Random, _: u32| {
-        let (rows, columns) = (random.below(6), random.extent(400));
+        let (rows, columns) = (random.below(6), random.extent(900));
         let mut weights = random.bytes(stored.bytes(rows * columns));
         if stored != matrix::Quantised::Nf4 && random.below(4) > 0 {
             // No NaNs and infinities, which hide the rest.
@@ -319,8 +321,10 @@ fn texts() -> Vec<OpSpecBuilder> {
                     let (length, wrong) = (random.length(size), random.below(4) > 0);
                     let mut text = String::new();
                     while text.len() < length {
+                        let edges = [0x7F, 0x80, 0x7FF, 0x800, 0xD7FF, 0xE000, 0xFFFF, 0x1_0000, 0x10_FFFF];
                         let bits = [7, 11, 16, 21][random.below(4)];
-                        text.extend(char::from_u32(random.below(1 << bits) as u32));
+                        let any = random.below(1 << bits) as u32;
+                        text.extend(char::from_u32(if random.below(3) == 0 { edges[random.below(edges.len())] } else { any }));
                     }
                     let edges = b"\x00\x7F\x80\x8F\x90\x9F\xA0\xBF\xC0\xC1\xC2\xDF\xE0\xE1\xED\xEE\xF0\xF1\xF4\xF5\xFF";
                     vec![damaged(random, text.into_bytes(), wrong, edges)]
