@@ -315,7 +315,7 @@ fn subject(args: &Args, form: &str) -> Result<Box<dyn Subject>, String> {
     }
     let (name, test_subjects, deadline) = (form.to_string(), args.test_subjects, args.deadline);
     let known = |failure: Failure| match failure {
-        Failure::Usage(message) | Failure::NoVerdict(message) => message,
+        Failure::Usage(message) | Failure::Data(message) | Failure::NoVerdict(message) => message,
         Failure::Wrong(report) => report.to_string(),
         Failure::Said | Failure::Files(_) => String::new(),
     };

@@ -26,6 +26,7 @@ mod predicate;
 mod reduce;
 mod report;
 mod run;
+mod test;
 mod worker;
 
 use clap::{Parser, Subcommand};
@@ -50,7 +51,9 @@ Start here:
   vyre check examples/*.vyre                              check kernels without running them
   vyre fmt kernel.vyre                                    format a kernel in place
   vyre fuzz --seconds 10                                  look for programs on which the bulk evaluator is wrong
+  vyre conform                                            prove that the default backend gives the promised bytes
   vyre report state --html report.html                    what a conformance run has shown
+  vyre test --backend bulk                                what the check files of vyre say, on a backend
   vyre reduce big.vyre --predicate '! mycompiler'         the smallest kernel that mycompiler fails on
 
 A kernel is a text file:
@@ -89,6 +92,7 @@ enum Command {
     Report(report::Args),
     Diff(diff::Args),
     Cert(cert::Args),
+    Test(test::Args),
     #[command(hide = true)]
     Worker(worker::Args),
 }
@@ -131,6 +135,7 @@ pub fn main() -> ExitCode {
         Command::Report(args) => (report::report(args), args.json),
         Command::Diff(args) => (diff::run(args), args.json),
         Command::Cert(args) => (cert::cert(args), args.json()),
+        Command::Test(args) => (test::test(args), args.json),
         Command::Worker(args) => (worker::worker(args), false),
     };
     result.map_or_else(|failure| ExitCode::from(tell(failure, as_json, None)), |()| ExitCode::SUCCESS)
