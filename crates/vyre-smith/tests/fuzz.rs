@@ -262,7 +262,8 @@ impl Subject for Spoiled {
 #[test]
 fn a_subject_that_panicked_is_made_anew_in_the_loop() {
     let make = || Ok(Box::new(Contained::new(|| Box::new(Spoiled(false)) as Box<dyn Subject>)) as Box<dyn Subject>);
-    let summary = fuzz(&INTS, &make, &Config { programs: Some(64), ..Config::default() }, &mut |_| ()).expect("it goes through");
+    let config = Config { programs: Some(64), attempts: 0, ..Config::default() };
+    let summary = fuzz(&INTS, &make, &config, &mut |_| ()).expect("it goes through");
     let found: Vec<&str> = summary.findings.iter().map(|finding| finding.bundle.signature.as_str()).collect();
     assert!(found.len() == 1 && found[0].starts_with("panic, spoiled: ") && found[0].contains("fuzz.rs:"), "{found:?}");
     let panicking = (0..64).filter(|n| has_unary(&INTS.cases(*n)[0].program, UnaryOp::Popcount)).count() as u64;

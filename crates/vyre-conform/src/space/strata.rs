@@ -19,6 +19,14 @@ pub const fn mix(seed: u64) -> u64 {
     c ^ c >> 31
 }
 
+/// Random bits by number: the generator wyrand, whose state is a counter. Half the work of [`mix`].
+#[inline]
+const fn draw(key: u64, number: u64) -> u64 {
+    let state = key.wrapping_add(number.wrapping_mul(0xA076_1D64_78BD_642F));
+    let product = state as u128 * (state ^ 0xE703_7ED1_A0B4_28DB) as u128;
+    (product >> 64) as u64 ^ product as u64
+}
+
 /// Cases in a row whose operands are related in the same way.
 const BLOCK: u64 = 64;
 
@@ -123,7 +131,7 @@ impl Sampled {
     /// The unit with this number.
     #[inline]
     fn unit<const BYTES: usize>(strata: &Strata, key: u64, number: u64) -> u64 {
-        let random = mix(key ^ number);
+        let random = draw(key, number);
         // The bits that the unit leaves over, if there are such.
         let spare = if BYTES < 8 { random } else { random.wrapping_mul(0xD6E8_FEB8_6659_FD93) };
         let stratum = strata[(spare >> 58) as usize];
@@ -155,13 +163,15 @@ impl Sampled {
             match (this.like, related) {
                 (Some(like), Relation::Near { some, always }) => {
                     let like_key = Sampled::key(seed, like);
-                    for (number, to) in (first..).zip(block) {
-                        let value = Sampled::unit::<BYTES>(&this.strata, like_key, number) ^ mix(key ^ number) & some ^ always;
+                    for (i, to) in block.iter_mut().enumerate() {
+                        let number = first.wrapping_add(i as u64);
+                        let value = Sampled::unit::<BYTES>(&this.strata, like_key, number) ^ draw(key, number) & some ^ always;
                         to.copy_from_slice(&value.to_le_bytes()[..BYTES]);
                     }
                 }
                 (None, _) | (Some(_), Relation::Unrelated) => {
-                    for (number, to) in (first..).zip(block) {
+                    for (i, to) in block.iter_mut().enumerate() {
+                        let number = first.wrapping_add(i as u64);
                         to.copy_from_slice(&Sampled::unit::<BYTES>(&this.strata, key, number).to_le_bytes()[..BYTES]);
                     }
                 }
@@ -194,6 +204,66 @@ impl Space for Sampled {
                 4 => self.fill_column::<4>(k, draw.seed, numbers, column),
                 _ => self.fill_column::<8>(k, draw.seed, numbers, column),
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A case is the same whether it comes alone or among others, and another one under another seed.
+    #[test]
+    fn cases_come_from_their_numbers() {
+        let specs = crate::suite::elementwise();
+        for id in ["ops.float.fma:f32", "ops.int.add:u64", "memory.load:i4", "memory.load:vec3<f32>", "memory.store:u8"] {
+            let spec = specs.iter().find(|spec| spec.id() == id).expect("a spec");
+            for space in crate::space::derived(spec) {
+                let fill = |seed: u64, cases: Range<u64>| {
+                    let mut columns = vec![vec![0xEE]; spec.signature().inputs.len()];
+                    space.fill(Draw { seed, workgroup: 64 }, cases, &mut columns);
+                    columns
+                };
+                let count = space.cases(64).min(300);
+                let (all, other) = (fill(7, 0..count), fill(8, 0..count));
+                assert_eq!(all != other, space.evidence() == Evidence::Sampled, "{id} {}", space.name());
+                for (k, column) in all.iter().enumerate() {
+                    let each = (column.len() - 1) / count as usize;
+                    for n in [0, 1, 63, 64, count - 1] {
+                        assert_eq!(
+                            fill(7, n..n + 1)[k][1..],
+                            column[1 + n as usize * each..][..each],
+                            "{id} {} {n}",
+                            space.name()
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    /// Of a hundred thousand floats some are in every class, and some pairs cancel.
+    #[test]
+    fn samples_reach_every_class_of_float() {
+        let specs = crate::suite::elementwise();
+        let spec = specs.iter().find(|spec| spec.id() == "ops.float.sub:f32").expect("a spec");
+        let mut columns = vec![Vec::new(); 2];
+        Sampled::of(&Layout::of(spec).expect("elements")).fill(Draw { seed: 1, workgroup: 64 }, 0..100_000, &mut columns);
+        let floats = |k: usize| columns[k].as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect::<Vec<_>>();
+        let (a, b) = (floats(0), floats(1));
+        let count = |holds: fn(&(&f32, &f32)) -> bool| a.iter().zip(&b).filter(holds).count();
+        let classes = [
+            ("subnormal", count(|(a, _)| a.is_subnormal())),
+            ("NaN", count(|(a, _)| a.is_nan())),
+            ("near one", count(|(a, _)| (0.5..2.0).contains(&a.abs()))),
+            ("huge", count(|(a, _)| a.abs() > 1e37 && a.is_finite())),
+            ("whole", count(|(a, _)| a.abs() > 1.0 && a.abs() < 1e6 && a.fract() == 0.0)),
+            ("equal", count(|(a, b)| a == b)),
+            ("nearly equal", count(|(a, b)| a != b && (*a - *b).abs() < a.abs() * 1e-6)),
+            ("nearly opposite", count(|(a, b)| (*a + *b).abs() < a.abs() * 1e-6)),
+        ];
+        for (class, cases) in classes {
+            assert!(cases > 500, "{cases} cases are {class}");
         }
     }
 }
