@@ -102,8 +102,12 @@ fn load_word(bytes: u32, n: u32) -> Vec<Node> {
     };
     let mut nodes = vec![Node::let_bind(name.clone(), Expr::u32(0))];
     let in_message = vec![Node::assign(name.clone(), join((0..4).map(byte).collect()))];
-    let cut_off = join((0..bytes % 4).map(byte).chain([Expr::u32(0x80 << (24 - bytes % 4 * 8))]).collect());
-    let rest = vec![Node::if_then(Expr::eq(at(), Expr::u32(whole)), vec![Node::assign(name.clone(), cut_off)])];
+    let mut rest = Vec::new();
+    if n == bytes / 4 % 16 {
+        // The message ends in such a word, or right before it.
+        let cut_off = join((0..bytes % 4).map(byte).chain([Expr::u32(0x80 << (24 - bytes % 4 * 8))]).collect());
+        rest.push(Node::if_then(Expr::eq(at(), Expr::u32(whole)), vec![Node::assign(name.clone(), cut_off)]));
+    }
     nodes.push(Node::if_then_else(Expr::lt(at(), Expr::u32(whole)), in_message, rest));
     if let Some(length) = behind {
         nodes.push(Node::if_then(last_block, vec![Node::assign(name, Expr::u32(length))]));
