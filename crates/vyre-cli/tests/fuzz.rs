@@ -280,3 +280,18 @@ fn the_invocation_that_trapped_counts() {
     assert_eq!(code, 1, "{out}{err}");
     assert!(out.contains("finding 1: trap, fault:trap-last"), "{out}");
 }
+
+#[test]
+fn a_mutant_is_found_by_its_name_here_and_in_a_process_of_its_own() {
+    for (name, how) in [("mutant", ""), ("mutant-isolated", " --isolated")] {
+        let folder = Folder::new(name);
+        let args = "fuzz --subject mutant:operator/add.u32-is-sub --preset ints --programs 40 --seed 1 --no-reduce";
+        let (code, out, err) = folder.vyre(&format!("{args}{how}"));
+        assert_eq!(code, 1, "{out}{err}");
+        assert!(out.contains("bytes, mutant:operator/add.u32-is-sub"), "{out}");
+    }
+    let folder = Folder::new("mutant-unknown");
+    let (code, _, err) = folder.vyre("fuzz --subject mutant:operator/add.u32-is-sbu --programs 1");
+    assert_eq!(code, 2, "{err}");
+    assert!(err.contains("did you mean `operator/add.u32-is-sub`?"), "{err}");
+}
