@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use vyre_conform::conform::{Options, Tested, run};
+use vyre_conform::conform::{Make, Options, Tested, run};
 use vyre_conform::{OpSpec, Plan, Selection, Tier, suite};
 use vyre_worker::backend::BackendSubject;
 use vyre_worker::{Contained, Subject};
@@ -53,7 +53,7 @@ fn rate(plan: &Plan, isolated: bool) -> f64 {
         Ok(Box::new(Contained::new(make)))
     };
     let in_workers = |form: &str| pool_of(form).map(|pool| Box::new(pool) as Box<dyn Subject>);
-    let make: &(dyn Fn(&str) -> Result<Box<dyn Subject>, String> + Sync) = if isolated { &in_workers } else { &in_process };
+    let make: Make<'_> = if isolated { &in_workers } else { &in_process };
     let tested = Tested {
         make,
         forms: ["timed", "into"].map(|form| format!("backend:bulk/{form}")).to_vec(),

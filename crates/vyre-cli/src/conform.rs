@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use vyre::DispatchConfig;
 use vyre::backend::UNVERSIONED;
 use vyre::backend::registry::{acquire, registered_devices};
-use vyre_conform::conform::{Conformed, Options, Progress, Tested, Verdict, run};
+use vyre_conform::conform::{Conformed, Make, Options, Progress, Tested, Verdict, run};
 use vyre_conform::evidence::{KillRates, Killed};
 use vyre_conform::mutants::{self, Mutant};
 use vyre_conform::teeth::{Bite, measure, rates, recorded};
@@ -271,11 +271,7 @@ fn command(args: &Args, backend: &str) -> String {
 /// says what ran.
 const FORMS: [Form; 4] = [Form::Timed, Form::Into, Form::Resident, Form::Async];
 
-fn tested<'a>(
-    args: &Args,
-    backend: &str,
-    make: &'a (dyn Fn(&str) -> Result<Box<dyn Subject>, String> + Sync),
-) -> Result<Tested<'a>, Failure> {
+fn tested<'a>(args: &Args, backend: &str, make: Make<'a>) -> Result<Tested<'a>, Failure> {
     let is_subject =
         backend.starts_with(EXEC) || backend.starts_with(mutants::PREFIX) || args.test_subjects && backend.contains(':');
     if is_subject {

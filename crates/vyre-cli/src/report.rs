@@ -93,7 +93,8 @@ pub fn report(args: &Args) -> Result<(), Failure> {
     let report = Report::new(&run, &known, kills.as_ref());
     let inputs: Vec<String> = args.beside.paths().chain([run.path.as_path()]).map(|path| path.display().to_string()).collect();
     let inputs: Vec<&str> = inputs.iter().map(String::as_str).collect();
-    let forms: [(&Option<PathBuf>, &dyn Fn(&Report<'_>) -> String); 3] = [
+    type Write<'w> = &'w dyn Fn(&Report<'_>) -> String;
+    let forms: [(&Option<PathBuf>, Write<'_>); 3] = [
         (&args.html, &|report| report.html()),
         (&args.junit, &|report| report.junit()),
         (&args.markdown, &|report| report.markdown()),

@@ -253,7 +253,8 @@ fn an_audit_refutes_what_the_device_does_not_give() {
 #[test]
 fn an_audit_needs_the_run_that_was_signed() {
     let certificate = certificate(&Sample::small()).unwrap();
-    let changes: [(&str, fn(&mut Sample)); 3] = [
+    type Change = fn(&mut Sample);
+    let changes: [(&str, Change); 3] = [
         ("the root", |sample| {
             sample.unit_mut("ops.int.not:u32:wg=64:all", 0).actual = sample::digest("other");
         }),

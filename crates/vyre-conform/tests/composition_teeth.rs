@@ -72,7 +72,17 @@ fn exprs(expr: &mut Expr, left: &mut usize, what: &mut Option<String>) {
         Expr::Lit(Literal::U64(value)) => Some(Expr::u64(value.wrapping_add(1))),
         Expr::Lit(Literal::F32(value)) => Some(Expr::f32(value.value() + 1.0)),
         Expr::Binary { op, left, right } => other(*op).map(|op| Expr::binary(op, (**left).clone(), (**right).clone())),
-        _ => None,
+        Expr::Lit(_)
+        | Expr::Var(_)
+        | Expr::Builtin(_)
+        | Expr::Len(_)
+        | Expr::Load { .. }
+        | Expr::Unary { .. }
+        | Expr::Ternary { .. }
+        | Expr::Cast { .. }
+        | Expr::Bitcast { .. }
+        | Expr::Vector { .. }
+        | Expr::Extract { .. } => None,
     };
     if let Some(changed) = changed
         && what.is_none()

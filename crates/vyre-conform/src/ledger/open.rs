@@ -112,13 +112,8 @@ fn refused(error: DatabaseError, path: &Path, folder: &Path) -> LedgerError {
         return LedgerError::Version(path.into(), format!("of file format {found}"));
     }
     let is_invalid = |error: &std::io::Error| error.kind() == std::io::ErrorKind::InvalidData;
-    let is_damaged = match &error {
-        DatabaseError::RepairAborted | DatabaseError::Storage(StorageError::Corrupted(_)) => true,
-        DatabaseError::Storage(StorageError::Io(error)) => is_invalid(error),
-        // The library may get errors that nobody here has seen.
-        #[expect(clippy::wildcard_enum_match_arm, reason = "the enum is open")]
-        _ => false,
-    };
+    let is_damaged = matches!(&error, DatabaseError::RepairAborted | DatabaseError::Storage(StorageError::Corrupted(_)))
+        || matches!(&error, DatabaseError::Storage(StorageError::Io(error)) if is_invalid(error));
     let said = error.to_string();
     if is_damaged { LedgerError::Damaged(path.into(), said) } else { LedgerError::Io(path.into(), said) }
 }

@@ -63,7 +63,7 @@ impl Sealer {
     /// Adds the next unit of the section of this name.
     pub fn add(&mut self, section: &str, record: &UnitRecord) {
         let leaf = record.leaf(section);
-        if self.leaves.len() % CHUNK == 0 {
+        if self.leaves.len().is_multiple_of(CHUNK) {
             self.seal.chunks.push(Chunk { first: record.first, root: Digest::default() });
         }
         self.leaves.push(leaf);
