@@ -1,7 +1,7 @@
 //! A run of the suite on a device.
 //!
 //! Threads take units of a plan one after the other, each with a device of its own, and one place takes in what they found, in whatever
-//! order it comes: nothing in the ledger depends on it. Blind controls are hidden among the units ([`control`]): if one of them is not
+//! order it comes: nothing in the ledger depends on it. Blind controls are hidden among the units (`control.rs`): if one of them is not
 //! found out, nothing else that the run says is believed.
 
 mod control;

@@ -3,10 +3,10 @@
 //! `libm`, a port of MUSL's functions to Rust, computes in f64; errors are below one unit of the last place as its sources say, two for
 //! `tanh`: 2⁻⁵¹. A result is believed if everything within four times as much rounds to the same f32. That leaves one result in 2²⁴ in
 //! doubt, between two neighbouring f32; on which side of the middle between them it lies is found out with arbitrary precision
-//! ([`settle`]). A test below compares the two.
+//! (`settle`). A test below compares the two.
 //!
 //! That ends if the exact result is not the middle itself. Results of these functions are transcendental, unless the operand is 0 or
-//! 1 and the result too, except for powers: those of 2 are exact at integers, and [`exact_power`] says which others are.
+//! 1 and the result too, except for powers: those of 2 are exact at integers, and `exact_power` says which others are.
 
 use super::exact::power_of_two;
 use astro_float_num::{BigFloat, Consts, RoundingMode};
