@@ -41,6 +41,18 @@ impl Tier {
         }
     }
 
+    /// Whether it tries a program of an op at the workgroup size of this place in the op's list: the op's own program at all of them, and
+    /// in a minute each alternative at one, which is another for another op.
+    fn takes(self, spec: &OpSpec, alternative: Option<&str>, place: usize) -> bool {
+        match (self, alternative) {
+            (Tier::Standard | Tier::Deep, _) | (Tier::Smoke, None) => true,
+            (Tier::Smoke, Some(name)) => {
+                let Digest([chosen, ..]) = Digest::of([spec.id.as_bytes(), name.as_bytes()]);
+                usize::from(chosen) % spec.workgroup_sizes.len() == place
+            }
+        }
+    }
+
     /// How many dispatches with programs of their own it takes of so many.
     fn whole(self, all: u64) -> u64 {
         match self {
@@ -139,7 +151,10 @@ impl Plan {
         for (number, spec) in specs.iter().enumerate() {
             let spaces: Vec<Arc<dyn Space>> = derived(spec).into_iter().chain(spec.spaces.iter().cloned()).collect();
             for (alternative, program) in spec.programs() {
-                for size in &spec.workgroup_sizes {
+                for (place, size) in spec.workgroup_sizes.iter().enumerate() {
+                    if !tier.takes(spec, alternative, place) {
+                        continue;
+                    }
                     let program = Arc::new(program([*size, 1, 1]));
                     for space in &spaces {
                         sections.extend(section(spec, number, alternative, *size, &program, space, tier));

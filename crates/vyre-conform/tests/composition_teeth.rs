@@ -15,8 +15,8 @@ use vyre_reference::{Options, bulk};
 
 /// Small, so that a few hundred elements are many workgroups, and odd.
 const WORKGROUP: u32 = 5;
-/// Constants and operators that are tried of each kernel, all over it.
-const PLACES: usize = 24;
+/// Constants and operators that are tried of each kernel, and barriers, all over it. Only the sort has more barriers.
+const PLACES: usize = 20;
 /// Dispatches that are run with each, until one tells.
 const DISPATCHES: u64 = 10;
 /// Those that the checked mode looks at as well.
@@ -35,6 +35,20 @@ fn broken(program: &Program, kind: Kind, at: usize) -> Option<(Program, String)>
     let mut what = None;
     let program = program.clone().edit(|parts| nodes(&mut parts.body, kind, &mut left, &mut what));
     what.map(|what| (program, what))
+}
+
+/// How many places of this kind there are.
+fn places(program: &Program, kind: Kind) -> usize {
+    let mut left = usize::MAX;
+    let _ = program.clone().edit(|parts| nodes(&mut parts.body, kind, &mut left, &mut None));
+    usize::MAX - left
+}
+
+/// At most `PLACES` of the places, all over the program.
+fn some_places(program: &Program, kind: Kind) -> Vec<usize> {
+    let all = places(program, kind);
+    let some = all.min(PLACES);
+    (0..some).map(|n| n * all / some).collect()
 }
 
 fn nodes(body: &mut [Node], kind: Kind, left: &mut usize, what: &mut Option<String>) {
@@ -66,7 +80,6 @@ fn nodes(body: &mut [Node], kind: Kind, left: &mut usize, what: &mut Option<Stri
 }
 
 fn exprs(expr: &mut Expr, left: &mut usize, what: &mut Option<String>) {
-    let before = expr.to_string();
     let changed = match expr {
         Expr::Lit(Literal::U32(value)) => Some(Expr::u32(value.wrapping_add(1))),
         Expr::Lit(Literal::U64(value)) => Some(Expr::u64(value.wrapping_add(1))),
@@ -88,7 +101,7 @@ fn exprs(expr: &mut Expr, left: &mut usize, what: &mut Option<String>) {
         && what.is_none()
     {
         if *left == 0 {
-            *what = Some(format!("{before} → {changed}"));
+            *what = Some(format!("{expr} → {changed}"));
             *expr = changed;
             return;
         }
@@ -176,7 +189,7 @@ impl Trial {
 
     /// Enough for every kernel that is right, too little for loops that are nearly endless.
     fn options(&self) -> Options {
-        Options { launch: self.config.launch(), fuel: 20_000_000, ..Options::default() }
+        Options { launch: self.config.launch(), fuel: 2_000_000, ..Options::default() }
     }
 
     /// Whether the outputs of this program, or that it has none, say that it is broken.
@@ -206,8 +219,7 @@ fn broken_kernels_are_noticed() {
         assert!(trials.iter().all(|trial| !trial.tells(&program)), "{} is right", spec.id());
         assert!(trials[..CHECKED].iter().all(|trial| !trial.is_found(&program)), "{} is clean", spec.id());
 
-        let places = (0..).take_while(|at| broken(&program, Kind::Value, *at).is_some()).count();
-        let tried: Vec<usize> = (0..places.min(PLACES)).map(|n| n * places / places.min(PLACES)).collect();
+        let tried = some_places(&program, Kind::Value);
         let mut survivors = Vec::new();
         for at in &tried {
             let Some((mutant, what)) = broken(&program, Kind::Value, *at) else { continue };
@@ -217,8 +229,8 @@ fn broken_kernels_are_noticed() {
                 survivors.push(what);
             }
         }
-        for at in 0.. {
-            let Some((mutant, what)) = broken(&program, Kind::Barrier, at) else { break };
+        for at in some_places(&program, Kind::Barrier) {
+            let Some((mutant, what)) = broken(&program, Kind::Barrier, at) else { continue };
             if !trials.iter().any(|trial| trial.is_found(&mutant)) {
                 failures.push(format!("{}: barrier {at}, {what}", spec.id()));
             }
