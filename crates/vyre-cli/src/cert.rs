@@ -1,11 +1,12 @@
 //! `vyre cert`: certificates of conformance runs.
 
+use crate::conform::Doubted;
 use crate::{Failure, print, report, write_file};
 use serde_json::json;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use vyre_conform::cert::{
-    Audit, AuditError, CertError, Certificate, KeyError, Outcome, PublicKey, Rerun, SecretKey, Unsigned, audit, same_run,
+    Audit, AuditError, CertError, Certificate, KeyError, Outcome, PublicKey, SecretKey, Unsigned, audit, same_run,
 };
 use vyre_conform::evidence::RunData;
 use vyre_conform::ledger::Ledger;
@@ -195,8 +196,8 @@ fn again(args: &Again) -> Result<(), Failure> {
     let run = RunData::of(&ledger, identity, is_finished).map_err(report::ledger)?;
     // What is wrong with the files is said before a device is opened.
     same_run(&certificate, &run).map_err(audit_failure)?;
-    let mut rerun = rerun(&run)?;
-    let found = audit(&certificate, &ledger, &run, args.units, &mut *rerun).map_err(audit_failure)?;
+    let doubted = Doubted::new(&run.info.command, &run.identity.suite)?;
+    let found = doubted.again(|rerun| audit(&certificate, &ledger, &run, args.units, rerun))?.map_err(audit_failure)?;
     told(args, &found);
     match (found.refuted().next(), found.not_run().next()) {
         (Some(_), _) => Err(Failure::Said),
@@ -234,14 +235,6 @@ fn told(args: &Again, found: &Audit) {
         let _ = writeln!(out, "{}", bound.sentence("units"));
     }
     print(&out);
-}
-
-/// Whoever runs the units of a run again, on the device of the run.
-fn rerun(run: &RunData) -> Result<Box<dyn Rerun>, Failure> {
-    Err(Failure::NoVerdict(format!(
-        "units of the suite {} cannot be run again by this command: it has no runner for suites",
-        run.identity.suite
-    )))
 }
 
 /// Why nothing was audited, and whose turn it is.

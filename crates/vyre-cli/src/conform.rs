@@ -1,6 +1,6 @@
 //! `vyre conform`: proof that a backend gives the reference's bytes.
 
-use crate::fuzz::{EXEC, foreign, known_subject, start_worker};
+use crate::fuzz::{EXEC, foreign, known_subject, start_worker, words};
 use crate::launch::quoted;
 use crate::{Failure, load, print, warn};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 use vyre::DispatchConfig;
 use vyre::backend::UNVERSIONED;
 use vyre::backend::registry::{acquire, registered_devices};
-use vyre_conform::conform::{Conformed, Make, Options, Progress, Tested, Verdict, run};
+use vyre_conform::cert::Rerun;
+use vyre_conform::conform::{Again, Conformed, Make, Options, Progress, Tested, Verdict, run};
 use vyre_conform::evidence::{KillRates, Killed};
 use vyre_conform::mutants::{self, Mutant};
 use vyre_conform::teeth::{Bite, measure, rates, recorded};
@@ -204,6 +205,46 @@ fn stop_on_signals() -> Result<Arc<AtomicBool>, Failure> {
         again.and(first).map_err(|error| Failure::Usage(format!("signals cannot be handled: {error}")))?;
     }
     Ok(stop)
+}
+
+/// Units of a run, to be run again on its device.
+pub struct Doubted {
+    args: Args,
+    plan: Plan,
+    backend: String,
+}
+
+impl Doubted {
+    /// The run that this command has made, of the suite with this hash.
+    pub fn new(command: &str, suite: &str) -> Result<Doubted, Failure> {
+        #[derive(clap::Parser)]
+        struct Line {
+            #[command(flatten)]
+            args: Args,
+        }
+        let of_no_runner =
+            || Failure::NoVerdict(format!("the units of `{command}` cannot be run again: it is not a command of this suite"));
+        let words = words(command).map_err(Failure::Usage)?;
+        // What stands before the flags is `vyre conform`; a parser expects one word there.
+        let Some(("vyre", line)) = words.split_first().map(|(first, rest)| (first.as_str(), rest)) else {
+            return Err(of_no_runner());
+        };
+        let line = <Line as clap::Parser>::try_parse_from(line).map_err(|_| of_no_runner())?;
+        let plan = plan(&line.args)?;
+        if plan.suite().to_string() != suite {
+            return Err(Failure::NoVerdict(format!("the run is of the suite {suite}, and this is the suite {}", plan.suite())));
+        }
+        let backend = line.args.backend.clone().map_or_else(default_backend, Ok)?;
+        Ok(Doubted { args: line.args, plan, backend })
+    }
+
+    /// Does something with whoever runs its units again.
+    pub fn again<T>(&self, work: impl FnOnce(&mut dyn Rerun) -> T) -> Result<T, Failure> {
+        let make = |form: &str| subject(&self.args, form);
+        let tested = tested(&self.args, &self.backend, &make)?;
+        let mut again = Again::new(&self.plan, &tested, self.args.seed).map_err(Failure::NoVerdict)?;
+        Ok(work(&mut again))
+    }
 }
 
 /// Queries, and kernels of the user's.

@@ -166,7 +166,7 @@ pub fn foreign(name: &str, command: &str, deadline: Duration) -> Result<Pool, St
 }
 
 /// The words of a command: split at spaces, but not within quotes.
-fn words(command: &str) -> Result<Vec<String>, String> {
+pub fn words(command: &str) -> Result<Vec<String>, String> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     for c in command.chars() {
         match (quote, c) {

@@ -217,3 +217,28 @@ fn a_full_disk_is_told() {
         output.status
     );
 }
+
+/// Keys, a signature over a real run, and units of it run again.
+#[test]
+fn a_run_is_signed_verified_and_audited() {
+    let folder = folder();
+    let vyre = |args: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_vyre"));
+        let output = command.args(args.split(' ')).current_dir(folder.path()).output().expect("vyre starts");
+        let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        (output.status.code().unwrap_or(-1), said)
+    };
+    assert_eq!(conform(folder.path(), &["ops.int.add", "--backend", "bulk", "--state", "state"]).0, 0);
+    for (args, code) in [
+        ("report state --html page.html --junit j.xml --markdown m.md", 0),
+        ("cert keygen mine", 0),
+        ("cert sign state --key mine.key --out c.json", 0),
+        ("cert verify c.json --key mine.pub", 0),
+        ("cert audit c.json state --key mine.pub -k 6", 0),
+        ("diff state state", 0),
+    ] {
+        let (found, said) = vyre(args);
+        assert_eq!(found, code, "{args}: {said}");
+    }
+    assert!(folder.path().join("page.html").exists());
+}
