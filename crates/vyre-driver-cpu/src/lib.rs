@@ -4,3 +4,4 @@
 //! FMA. Other CPUs, and kernels that the compiler refuses, run on the bulk evaluator over the same threads; `Ran::lowering` says which.
 
 mod compile;
+mod machine;
