@@ -71,7 +71,7 @@ pub struct Execution<'a, 'b> {
     pub launch: &'a Launch,
     /// The workgroups that are to run, numbered with x fastest.
     pub groups: Range<u32>,
-    /// One per buffer of the interface's `bound`, with what it starts with.
+    /// One per buffer of the interface's `bound`, with what it starts with; what the kernel writes can be written.
     pub bindings: &'a mut [Bytes<'b>],
     /// When to give up.
     pub stop: Stop<'a>,
@@ -246,10 +246,13 @@ impl<K: HostKernels> Inner<K> {
             let message = format!("{} bindings for a kernel with {}", bindings.len(), ready.bound.len());
             return Err(DeviceError::Other(message));
         }
-        for (binding, i) in bindings.iter().zip(&ready.bound) {
+        for ((binding, i), access) in bindings.iter().zip(&ready.bound).zip(&ready.access) {
             let (length, size) = (binding.len(), launch.bytes[*i]);
             if length != size {
                 return Err(DeviceError::OutOfRange { offset: 0, length, size });
+            }
+            if access.is_output() && matches!(binding, Bound::Slice(Bytes::Read(_))) {
+                return Err(DeviceError::Other("a buffer that is written is bound to bytes that are not".into()));
             }
         }
         let range = |groups: Range<u64>| Some(u32::try_from(groups.start).ok()?..u32::try_from(groups.end).ok()?);

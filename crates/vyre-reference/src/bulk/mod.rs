@@ -11,6 +11,7 @@ mod block;
 mod column;
 mod compact;
 mod control;
+mod evaluators;
 mod exchange;
 mod expr;
 mod faults;
@@ -20,6 +21,8 @@ mod lanes;
 mod memory;
 mod ops;
 mod vars;
+
+pub use evaluators::{Bound, Evaluators};
 
 use crate::error::RunError;
 use crate::faults::BulkFault;
