@@ -264,7 +264,7 @@ impl Lower<'_> {
             self.slots.alive = Some(offset);
             offset += 32 * self.parts();
         }
-        self.slots.block_bytes = offset;
+        self.slots.block_bytes = offset.next_multiple_of(32 * self.parts());
         self.slots.enabled = true;
     }
 
@@ -283,6 +283,11 @@ impl Lower<'_> {
             }
             Some(_) | None => false,
         }
+    }
+
+    /// Whether the program is run in segments.
+    pub fn is_planned(&self) -> bool {
+        self.slots.enabled
     }
 
     fn alias(&self, value: Value) -> Value {

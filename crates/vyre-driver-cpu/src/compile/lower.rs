@@ -98,6 +98,8 @@ pub(crate) struct Lower<'a> {
     pub vectors: u32,
     pub labels: u32,
     pub pool: Pool,
+    /// Tables that are in the pool.
+    pub tables: HashMap<Vec<u32>, Mem>,
     /// By value, where it is.
     pub locs: Vec<Option<Locs>>,
     /// Uniform and linear values as vectors, and since when, by value and component.

@@ -3,4 +3,5 @@
 pub(crate) mod alloc;
 pub(crate) mod encode;
 pub(crate) mod lir;
+pub(crate) mod memory;
 pub(crate) mod reg;
