@@ -87,11 +87,11 @@ impl Element {
     }
 
     fn g_store(self) -> GStoreKind {
-        match self.bytes() {
-            1 => GStoreKind::B1,
-            2 => GStoreKind::B2,
-            8 => GStoreKind::B8,
-            _ => GStoreKind::B4,
+        match self {
+            Element::Byte { .. } | Element::E4m3 | Element::E5m2 | Element::Nibble(_) => GStoreKind::B1,
+            Element::Half { .. } | Element::F16 | Element::Bf16 => GStoreKind::B2,
+            Element::Word | Element::Words(_) => GStoreKind::B4,
+            Element::Double => GStoreKind::B8,
         }
     }
 }

@@ -447,7 +447,10 @@ impl Lower<'_> {
                 let most = self.constant_v(Scalar::U32, 158);
                 let zeros = self.v3(V3::vpsubd, most, exponent);
                 let width = self.constant32(32);
-                self.v3(V3::vpminud, zeros, width)
+                let zeros = self.v3(V3::vpminud, zeros, width);
+                // A number with the highest bit set was taken for a negative one.
+                let negative = self.shift_imm(Shift::vpsrad, a, 31);
+                self.v3(V3::vpandn, negative, zeros)
             }
             UnaryOp::Ctz if !wide => {
                 let zero = self.zero();
