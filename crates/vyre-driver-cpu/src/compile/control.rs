@@ -104,10 +104,6 @@ impl Lower<'_> {
         d
     }
 
-    fn next_label(&self) -> Label {
-        self.scopes.last().map_or(self.bail, |scope| scope.next)
-    }
-
     fn branch(&mut self, id: InstId, cond: Value, arms: [RegionId; 2]) -> End {
         let results: Vec<Value> = self.ssa.inst(id).results.to_vec();
         let places: Vec<Locs> = results.iter().map(|result| self.new_locs(*result)).collect();
@@ -127,7 +123,7 @@ impl Lower<'_> {
         if by_mask {
             self.mask = self.mask_of_those_here();
             if let Some(mask) = self.mask.clone() {
-                let next = self.next_label();
+                let next = self.nobody;
                 self.jump_if_none(&mask, next);
             }
         }
@@ -154,9 +150,10 @@ impl Lower<'_> {
             if self.region(region) == End::Reached {
                 end = End::Reached;
                 self.yield_to(region, places, &None);
-                if arm == 0 {
-                    self.push(Inst::Jump(done));
-                }
+            }
+            // Also if everybody has left: those who did so by masks are behind the `if` now.
+            if arm == 0 {
+                self.push(Inst::Jump(done));
             }
         }
         self.push(Inst::Label(done));
@@ -186,7 +183,10 @@ impl Lower<'_> {
             let skip = self.new_label();
             self.jump_if_none(&taken, skip);
             self.mask = Some(taken.clone());
-            if self.region(region) == End::Reached {
+            let around = std::mem::replace(&mut self.nobody, skip);
+            let reached = self.region(region);
+            self.nobody = around;
+            if reached == End::Reached {
                 end = End::Reached;
                 // The first arm writes everything; the second only its own lanes.
                 let mask = written.then_some(taken);
@@ -223,7 +223,11 @@ impl Lower<'_> {
             let mut locs: Locs = SmallVec::new();
             for component in 0..components_of(ty) {
                 let loc = self.loc(*value, component);
-                let shared = places.iter().enumerate().any(|(other, place)| other != n && place.iter().any(|place| overlap(place, &loc)));
+                // Components of one vector may change places too.
+                let shared = places.iter().enumerate().any(|(other, place)| {
+                    let is_own = |at: usize| other == n && at == usize::from(component);
+                    place.iter().enumerate().any(|(at, place)| !is_own(at) && overlap(place, &loc))
+                });
                 locs.push(if shared { self.fresh_copy(scalar_of(ty), &loc) } else { loc });
             }
             from.push(locs);
@@ -339,7 +343,7 @@ impl Lower<'_> {
         self.push(Inst::Label(head));
         self.poll(id);
         let mask = self.mask.clone();
-        self.loops.push(InLoop { inst: id, scope: None, exit, latch, args: places.to_vec(), results: Vec::new() });
+        self.loops.push(InLoop { inst: id, scope: None, exit, latch, args: places.to_vec(), waiting: Vec::new(), results: Vec::new() });
         let end = self.region(body);
         if let (End::Reached, Terminator::Yield(values)) = (end, &self.ssa.region(body).end) {
             self.copy_all(values, places, &None);
@@ -420,10 +424,17 @@ impl Lower<'_> {
         for (here, stay) in here.iter().zip(&stay) {
             self.push(Inst::VMov { d: *here, a: *stay });
         }
-        self.scopes.push(Scope { here: here.clone(), stay: Some(stay.clone()), next: latch });
+        self.scopes.push(Scope { here: here.clone(), stay: Some(stay.clone()) });
+        let around = std::mem::replace(&mut self.nobody, latch);
         let scope = Some(self.scopes.len() - 1);
         self.mask = Some(here.iter().map(|v| self.copy_v(*v)).collect());
-        self.loops.push(InLoop { inst: id, scope, exit, latch, args: places.to_vec(), results: collected });
+        let waiting: Vec<Locs> = places
+            .iter()
+            .zip(&args[1..])
+            .map(|(place, arg)| if let Loc::Parts(_) = place[0] { place.clone() } else { self.new_locs(*arg) })
+            .collect();
+        let (args, results) = (places.to_vec(), collected);
+        self.loops.push(InLoop { inst: id, scope, exit, latch, args, waiting: waiting.clone(), results });
         let end = self.region(body);
         if let (End::Reached, Terminator::Yield(values)) = (end, &ssa.region(body).end) {
             let values = values.clone();
@@ -431,7 +442,15 @@ impl Lower<'_> {
         }
         self.loops.pop();
         self.scopes.pop();
+        self.nobody = around;
         self.push(Inst::Label(latch));
+        for ((place, waiting), init) in places.iter().zip(&waiting).zip(inits) {
+            for (to, from) in place.iter().zip(waiting) {
+                if !same(to, from) {
+                    self.copy_to(self.ty(*init), to, from, &None);
+                }
+            }
+        }
         match &counter {
             Loc::G(counter) | Loc::Linear(counter, _) => {
                 self.push(Inst::G2 { op: G2::add, width: Width::W32, d: *counter, a: *counter, b: GSrc::Imm(1) });
@@ -451,7 +470,7 @@ impl Lower<'_> {
         if self.facts.shapes.escapes(id).retires {
             self.mask = self.mask_of_those_here();
             if let Some(mask) = self.mask.clone() {
-                let next = self.next_label();
+                let next = self.nobody;
                 self.jump_if_none(&mask, next);
             }
         }
@@ -462,7 +481,7 @@ impl Lower<'_> {
     fn carry(&mut self, values: &[Value]) {
         let mask = self.mask.clone();
         let Some(around) = self.loops.last() else { return };
-        let (places, results) = (around.args.clone(), around.results.clone());
+        let (places, results) = (around.waiting.clone(), around.results.clone());
         for (n, value) in values.iter().enumerate() {
             if let Some(parts) = &results[n] {
                 let (ty, from) = (self.ty(*value), self.loc(*value, 0));

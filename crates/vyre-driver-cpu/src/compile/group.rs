@@ -410,7 +410,10 @@ impl Lower<'_> {
     pub fn items(&mut self, items: &[Item], is_first: bool) {
         let mut loops = Vec::new();
         let end = self.new_label();
+        // Between segments there is no block: what is needed is made where it is needed.
+        self.in_block_head = true;
         self.item_list(items, &mut loops, end, is_first);
+        self.in_block_head = false;
         self.push(Inst::Label(end));
     }
 
@@ -492,6 +495,7 @@ impl Lower<'_> {
         let several = self.geometry.blocks() > 1;
         let before = std::mem::take(&mut self.code);
         let outer_head = std::mem::take(&mut self.block_head);
+        self.in_block_head = false;
         let block = several.then(|| self.new_g());
         self.block = block;
         let next = self.new_label();
@@ -521,6 +525,8 @@ impl Lower<'_> {
         self.leave_block(alive_any);
         let body = std::mem::replace(&mut self.code, before);
         let head = std::mem::replace(&mut self.block_head, outer_head);
+        self.in_block_head = true;
+        self.block = None;
         if let Some(any) = alive_any {
             self.push(Inst::GImm { d: any, imm: 0 });
         }
@@ -585,7 +591,8 @@ impl Lower<'_> {
                     .collect(),
             );
         }
-        self.scopes.push(Scope { here, stay: None, next });
+        self.scopes.push(Scope { here, stay: None });
+        self.nobody = next;
     }
 
     fn leave_block(&mut self, alive_any: Option<G>) {

@@ -64,8 +64,6 @@ pub(crate) struct Scope {
     pub here: Parts,
     /// The lanes that will begin the next one; `None` for the outermost.
     pub stay: Option<Parts>,
-    /// Where to go on when nobody is here any more.
-    pub next: Label,
 }
 
 /// A loop that code is in.
@@ -77,6 +75,8 @@ pub(crate) struct InLoop {
     pub latch: Label,
     /// Where carried values are.
     pub args: Vec<Locs>,
+    /// Where carried values wait for the next iteration: those that are not varying, which lanes that are still in this one read.
+    pub waiting: Vec<Locs>,
     /// Where the results of those that are not varying are collected, if lanes leave at different times and somebody wants them.
     pub results: Vec<Option<Parts>>,
 }
@@ -111,6 +111,8 @@ pub(crate) struct Lower<'a> {
     pub vector_leaves: HashMap<VectorLeaf, Parts>,
     pub mask: Mask,
     pub scopes: Vec<Scope>,
+    /// Where to go on when no lane is active any more: behind the arm or the iteration that the last one has left.
+    pub nobody: Label,
     pub loops: Vec<InLoop>,
     /// Where code goes that is to stop.
     pub bail: Label,

@@ -165,6 +165,7 @@ impl<'a> Lower<'a> {
             vector_leaves: HashMap::new(),
             mask: None,
             scopes: Vec::new(),
+            nobody: Label(0),
             loops: Vec::new(),
             bail: Label(0),
             block: None,
