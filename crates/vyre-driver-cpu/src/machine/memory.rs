@@ -3,12 +3,12 @@
 //! Each piece of code has pages of its own, so that it begins at a multiple of every alignment that constants need and goes away as a
 //! whole. Who runs it keeps the [`CodeMemory`] until the last call has returned.
 
-use dynasmrt::{AssemblyOffset, ExecutableBuffer, mmap::MutableBuffer};
+use memmap2::{Mmap, MmapMut};
 use std::{fmt, io};
 
 /// Code that can be run, until it is dropped.
 pub(crate) struct CodeMemory {
-    pages: ExecutableBuffer,
+    pages: Mmap,
 }
 
 /// Why code cannot be run.
@@ -42,8 +42,7 @@ impl CodeMemory {
     pub fn new(bytes: &[u8]) -> Result<CodeMemory, NoCodeMemory> {
         // Pages of no bytes do not exist.
         let len = bytes.len().max(1);
-        let mut pages = MutableBuffer::new(len).map_err(|error| NoCodeMemory::Exhausted(len, error))?;
-        pages.set_len(len);
+        let mut pages = MmapMut::map_anon(len).map_err(|error| NoCodeMemory::Exhausted(len, error))?;
         pages[..bytes.len()].copy_from_slice(bytes);
         let pages = pages.make_exec().map_err(NoCodeMemory::Forbidden)?;
         Ok(CodeMemory { pages })
@@ -51,7 +50,7 @@ impl CodeMemory {
 
     /// The first byte, at a multiple of the size of a page. It is there as long as `self`.
     pub fn entry(&self) -> *const u8 {
-        self.pages.ptr(AssemblyOffset(0))
+        self.pages.as_ptr()
     }
 }
 

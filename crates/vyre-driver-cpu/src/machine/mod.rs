@@ -1,7 +1,11 @@
 //! Machine code for x86-64 with AVX2 and FMA: instructions over virtual registers, their places, their bytes, and memory to run them in.
 
 pub(crate) mod alloc;
+pub(crate) mod asm;
 pub(crate) mod encode;
 pub(crate) mod lir;
 pub(crate) mod memory;
 pub(crate) mod reg;
+
+#[cfg(test)]
+mod tests;
