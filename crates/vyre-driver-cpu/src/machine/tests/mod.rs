@@ -5,7 +5,7 @@ mod execution;
 mod floats;
 mod forms;
 mod model;
-// mod random;
+mod random;
 
 use super::alloc::{Allocation, allocate};
 use super::encode::encode;
