@@ -28,6 +28,9 @@ struct Generator {
     all_v: Vec<V>,
     /// Registers with an address in the middle of the data, which stay.
     bases: Vec<G>,
+    /// Registers that will be moved to others.
+    moves_g: Vec<(G, G)>,
+    moves_v: Vec<(V, V)>,
     results: usize,
     depth: usize,
 }
@@ -45,8 +48,19 @@ impl Generator {
         let all_g = (0..general).map(|_| program.g()).collect();
         let all_v = (0..vectors).map(|_| program.v()).collect();
         let bases = (0..bases).map(|_| program.g()).collect();
-        let mut generator =
-            Generator { program, random, g: Vec::new(), v: Vec::new(), all_g, all_v, bases, results: RESULTS, depth: 0 };
+        let mut generator = Generator {
+            program,
+            random,
+            g: Vec::new(),
+            v: Vec::new(),
+            all_g,
+            all_v,
+            bases,
+            moves_g: Vec::new(),
+            moves_v: Vec::new(),
+            results: RESULTS,
+            depth: 0,
+        };
         for base in generator.bases.clone() {
             generator.push(Inst::Lea { d: base, from: Mem::context(DATA + DATA_LEN / 2) });
         }
@@ -153,21 +167,55 @@ impl Generator {
         ])
     }
 
-    /// Writes a vector, which has a value from then on.
+    /// Writes a vector, now or by a move later; which.
     fn set_v(&mut self, make: impl FnOnce(V) -> Inst) -> V {
         let d = self.random.pick(&self.all_v);
+        if self.random.once_in(4) {
+            let first = self.program.v();
+            self.push(make(first));
+            self.moves_v.push((d, first));
+            return first;
+        }
         self.push(make(d));
+        self.has_v(d);
+        d
+    }
+
+    fn has_v(&mut self, d: V) {
         if !self.v.contains(&d) {
             self.v.push(d);
         }
-        d
     }
 
     fn set_g(&mut self, make: impl FnOnce(G) -> Inst) {
         let d = self.random.pick(&self.all_g);
+        if self.random.once_in(4) {
+            let first = self.program.g();
+            self.push(make(first));
+            self.moves_g.push((d, first));
+            return;
+        }
         self.push(make(d));
+        self.has_g(d);
+    }
+
+    fn has_g(&mut self, d: G) {
         if !self.g.contains(&d) {
             self.g.push(d);
+        }
+    }
+
+    /// Makes moves until no more than so many are left.
+    fn moves(&mut self, left: usize) {
+        while self.moves_g.len() > left {
+            let (d, a) = self.moves_g.swap_remove(self.random.below(self.moves_g.len()));
+            self.push(Inst::GMov { width: Width::W64, d, a });
+            self.has_g(d);
+        }
+        while self.moves_v.len() > left {
+            let (d, a) = self.moves_v.swap_remove(self.random.below(self.moves_v.len()));
+            self.push(Inst::VMov { d, a });
+            self.has_v(d);
         }
     }
 
@@ -398,7 +446,13 @@ impl Generator {
 
     fn body(&mut self, mut budget: usize) {
         self.depth += 1;
+        // Moves that are left from outside happen behind.
+        let outside = (std::mem::take(&mut self.moves_g), std::mem::take(&mut self.moves_v));
         while budget > 0 {
+            if self.random.once_in(3) {
+                let left = self.random.below(3);
+                self.moves(left);
+            }
             let inner = 1 + self.random.below(budget);
             match self.random.below(40) {
                 0..=15 => self.vector(),
@@ -427,6 +481,8 @@ impl Generator {
             }
             budget -= 1;
         }
+        self.moves(0);
+        (self.moves_g, self.moves_v) = outside;
         self.depth -= 1;
     }
 }
