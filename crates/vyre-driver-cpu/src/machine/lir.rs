@@ -653,6 +653,20 @@ pub(crate) enum AnyReg<'a> {
 }
 
 impl Inst {
+    /// Whether it jumps, is jumped to, or stands at the edge of a loop.
+    pub fn is_control(&self) -> bool {
+        matches!(
+            self,
+            Inst::Label(_)
+                | Inst::Jump(_)
+                | Inst::JumpIf { .. }
+                | Inst::JumpIfByte { .. }
+                | Inst::LoopBegin
+                | Inst::LoopEnd
+                | Inst::Return
+        )
+    }
+
     /// Calls `each` with every register, reads before writes.
     pub fn for_each_reg(&mut self, each: &mut impl FnMut(AnyReg<'_>, Role)) {
         use Role::{Clobber, Early, Read, Write};

@@ -7,3 +7,5 @@ pub(crate) mod lir;
 pub(crate) mod memory;
 pub(crate) mod reg;
 
+#[cfg(test)]
+mod tests;

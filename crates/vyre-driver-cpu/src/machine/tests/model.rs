@@ -1,0 +1,561 @@
+//! What the instructions mean, in plain Rust: an interpreter of code before it has places and bytes.
+
+use super::super::lir::{
+    Base, Cond, Fma, G2, GLoadKind, GShift, GSrc, GStoreKind, Inst, LoadKind, Mem, Narrow, Rmw, Shift, Src, StoreKind, V2, V2I,
+    V3, V3I, Widen, Width,
+};
+use super::super::reg::{G, V};
+use super::Program;
+use super::floats;
+
+pub type Vector = [u8; 32];
+
+/// The registers and memory of a run.
+pub struct Model<'a> {
+    pub g: Vec<u64>,
+    pub v: Vec<Vector>,
+    frame: Vec<u8>,
+    program: &'a Program,
+    context: *mut u8,
+    len: usize,
+}
+
+pub fn map32(a: Vector, f: impl Fn(u32) -> u32) -> Vector {
+    from32(lanes32(a).map(f))
+}
+
+pub fn lanes32(a: Vector) -> [u32; 8] {
+    std::array::from_fn(|n| u32::from_le_bytes(a[4 * n..4 * n + 4].try_into().unwrap()))
+}
+
+pub fn lanes64(a: Vector) -> [u64; 4] {
+    std::array::from_fn(|n| u64::from_le_bytes(a[8 * n..8 * n + 8].try_into().unwrap()))
+}
+
+pub fn from32(lanes: [u32; 8]) -> Vector {
+    std::array::from_fn(|n| lanes[n / 4].to_le_bytes()[n % 4])
+}
+
+pub fn from64(lanes: [u64; 4]) -> Vector {
+    std::array::from_fn(|n| lanes[n / 8].to_le_bytes()[n % 8])
+}
+
+fn zip8(a: Vector, b: Vector, f: impl Fn(u8, u8) -> u8) -> Vector {
+    std::array::from_fn(|n| f(a[n], b[n]))
+}
+
+fn zip32(a: Vector, b: Vector, f: impl Fn(u32, u32) -> u32) -> Vector {
+    let (a, b) = (lanes32(a), lanes32(b));
+    from32(std::array::from_fn(|n| f(a[n], b[n])))
+}
+
+fn zip64(a: Vector, b: Vector, f: impl Fn(u64, u64) -> u64) -> Vector {
+    let (a, b) = (lanes64(a), lanes64(b));
+    from64(std::array::from_fn(|n| f(a[n], b[n])))
+}
+
+fn ones(condition: bool) -> u32 {
+    if condition { u32::MAX } else { 0 }
+}
+
+fn ones64(condition: bool) -> u64 {
+    if condition { u64::MAX } else { 0 }
+}
+
+fn v3(op: V3, a: Vector, b: Vector) -> Vector {
+    use floats::{binary32, binary64};
+    let signed = |x: u32| x as i32;
+    match op {
+        V3::vpaddd => zip32(a, b, u32::wrapping_add),
+        V3::vpsubd => zip32(a, b, u32::wrapping_sub),
+        V3::vpmulld => zip32(a, b, u32::wrapping_mul),
+        V3::vpand | V3::vandps => zip8(a, b, |a, b| a & b),
+        V3::vpor | V3::vorps => zip8(a, b, |a, b| a | b),
+        V3::vpxor | V3::vxorps => zip8(a, b, |a, b| a ^ b),
+        V3::vpandn | V3::vandnps => zip8(a, b, |a, b| !a & b),
+        V3::vpcmpeqd => zip32(a, b, |a, b| ones(a == b)),
+        V3::vpcmpgtd => zip32(a, b, |a, b| ones(signed(a) > signed(b))),
+        V3::vpminud => zip32(a, b, u32::min),
+        V3::vpmaxud => zip32(a, b, u32::max),
+        V3::vpminsd => zip32(a, b, |a, b| signed(a).min(signed(b)) as u32),
+        V3::vpmaxsd => zip32(a, b, |a, b| signed(a).max(signed(b)) as u32),
+        V3::vpsllvd => zip32(a, b, |a, b| a.checked_shl(b).unwrap_or(0)),
+        V3::vpsrlvd => zip32(a, b, |a, b| a.checked_shr(b).unwrap_or(0)),
+        V3::vpsravd => zip32(a, b, |a, b| (signed(a) >> b.min(31)) as u32),
+        V3::vpsllvq => zip64(a, b, |a, b| if b < 64 { a << b } else { 0 }),
+        V3::vpsrlvq => zip64(a, b, |a, b| if b < 64 { a >> b } else { 0 }),
+        V3::vpaddq => zip64(a, b, u64::wrapping_add),
+        V3::vpsubq => zip64(a, b, u64::wrapping_sub),
+        V3::vpmuludq => zip64(a, b, |a, b| (a & 0xFFFF_FFFF) * (b & 0xFFFF_FFFF)),
+        V3::vpmuldq => zip64(a, b, |a, b| (i64::from(a as i32) * i64::from(b as i32)) as u64),
+        V3::vpcmpeqq => zip64(a, b, |a, b| ones64(a == b)),
+        V3::vpcmpgtq => zip64(a, b, |a, b| ones64(a as i64 > b as i64)),
+        V3::vpshufb => std::array::from_fn(|n| if b[n] & 0x80 != 0 { 0 } else { a[n & 16 | usize::from(b[n] & 15)] }),
+        V3::vpermd => {
+            let source = lanes32(b);
+            map32(a, |index| source[index as usize & 7])
+        }
+        V3::vaddps => zip32(a, b, |a, b| binary32(a, b, |a, b| a + b)),
+        V3::vsubps => zip32(a, b, |a, b| binary32(a, b, |a, b| a - b)),
+        V3::vmulps => zip32(a, b, |a, b| binary32(a, b, |a, b| a * b)),
+        V3::vdivps => zip32(a, b, |a, b| binary32(a, b, |a, b| a / b)),
+        V3::vminps => zip32(a, b, |a, b| if f32::from_bits(a) < f32::from_bits(b) { a } else { b }),
+        V3::vmaxps => zip32(a, b, |a, b| if f32::from_bits(a) > f32::from_bits(b) { a } else { b }),
+        V3::vaddpd => zip64(a, b, |a, b| binary64(a, b, |a, b| a + b)),
+        V3::vsubpd => zip64(a, b, |a, b| binary64(a, b, |a, b| a - b)),
+        V3::vmulpd => zip64(a, b, |a, b| binary64(a, b, |a, b| a * b)),
+        V3::vdivpd => zip64(a, b, |a, b| binary64(a, b, |a, b| a / b)),
+        V3::vminpd => zip64(a, b, |a, b| if f64::from_bits(a) < f64::from_bits(b) { a } else { b }),
+        V3::vmaxpd => zip64(a, b, |a, b| if f64::from_bits(a) > f64::from_bits(b) { a } else { b }),
+        V3::vpunpckldq => unpack32(a, b, 0),
+        V3::vpunpckhdq => unpack32(a, b, 2),
+        V3::vpunpcklqdq => unpack64(a, b, 0),
+        V3::vpunpckhqdq => unpack64(a, b, 1),
+        V3::vpsadbw => from64(std::array::from_fn(|lane| (8 * lane..8 * lane + 8).map(|n| u64::from(a[n].abs_diff(b[n]))).sum())),
+        V3::vpackusdw => {
+            let word = |from: Vector, n: usize| lanes32(from)[n] as i32;
+            let packed: [u16; 16] = std::array::from_fn(|n| {
+                let from = if n & 4 == 0 { a } else { b };
+                word(from, n / 8 * 4 + n % 4).clamp(0, 0xFFFF) as u16
+            });
+            std::array::from_fn(|n| packed[n / 2].to_le_bytes()[n % 2])
+        }
+        V3::vpackuswb => std::array::from_fn(|n| {
+            let from = if n & 8 == 0 { a } else { b };
+            let at = n / 16 * 16 + n % 8 * 2;
+            i16::from_le_bytes([from[at], from[at + 1]]).clamp(0, 255) as u8
+        }),
+        V3::vpaddb => zip8(a, b, u8::wrapping_add),
+    }
+}
+
+fn unpack32(a: Vector, b: Vector, from: usize) -> Vector {
+    let (a, b) = (lanes32(a), lanes32(b));
+    from32(std::array::from_fn(|n| {
+        let at = n / 4 * 4 + from + n % 4 / 2;
+        if n % 2 == 0 { a[at] } else { b[at] }
+    }))
+}
+
+fn unpack64(a: Vector, b: Vector, from: usize) -> Vector {
+    let (a, b) = (lanes64(a), lanes64(b));
+    from64(std::array::from_fn(|n| {
+        let at = n / 2 * 2 + from;
+        if n % 2 == 0 { a[at] } else { b[at] }
+    }))
+}
+
+fn v3i(op: V3I, a: Vector, b: Vector, imm: u8) -> Vector {
+    let (a32, b32, imm_at) = (lanes32(a), lanes32(b), usize::from(imm));
+    match op {
+        V3I::vcmpps => zip32(a, b, |a, b| ones(floats::compare(imm, f32::from_bits(a).into(), f32::from_bits(b).into()))),
+        V3I::vcmppd => zip64(a, b, |a, b| ones64(floats::compare(imm, f64::from_bits(a), f64::from_bits(b)))),
+        V3I::vshufps => from32(std::array::from_fn(|n| {
+            let from = if n % 4 < 2 { a32 } else { b32 };
+            from[n / 4 * 4 + (imm_at >> (2 * (n % 4)) & 3)]
+        })),
+        V3I::vpblendd => from32(std::array::from_fn(|n| if imm >> n & 1 == 1 { b32[n] } else { a32[n] })),
+        V3I::vperm2i128 => std::array::from_fn(|n| {
+            let choice = imm_at >> (n / 16 * 4);
+            match (choice & 8, choice & 3) {
+                (0, 0 | 1) => a[choice % 2 * 16 + n % 16],
+                (0, _) => b[choice % 2 * 16 + n % 16],
+                _ => 0,
+            }
+        }),
+        V3I::vpalignr => std::array::from_fn(|n| match imm_at + n % 16 {
+            at @ 0..16 => b[n / 16 * 16 + at],
+            at @ 16..32 => a[n / 16 * 16 + at - 16],
+            _ => 0,
+        }),
+    }
+}
+
+fn v2(op: V2, a: Vector) -> Vector {
+    let lanes = lanes32(a);
+    match op {
+        V2::vpabsd => map32(a, |a| (a as i32).unsigned_abs()),
+        V2::vsqrtps => map32(a, |a| floats::unary32(a, f32::sqrt)),
+        V2::vsqrtpd => from64(lanes64(a).map(|a| floats::unary64(a, f64::sqrt))),
+        V2::vcvtdq2ps => map32(a, |a| (a as i32 as f32).to_bits()),
+        V2::vcvttps2dq => map32(a, |a| floats::truncate(f32::from_bits(a).into())),
+        V2::vmovshdup => from32(std::array::from_fn(|n| lanes[n | 1])),
+        V2::vmovsldup => from32(std::array::from_fn(|n| lanes[n & !1])),
+    }
+}
+
+fn v2i(op: V2I, a: Vector, imm: u8) -> Vector {
+    let (a32, a64, imm_at) = (lanes32(a), lanes64(a), usize::from(imm));
+    match op {
+        V2I::vroundps => map32(a, |a| floats::unary32(a, |a| floats::round(imm, a.into()) as f32)),
+        V2I::vroundpd => from64(a64.map(|a| floats::unary64(a, |a| floats::round(imm, a)))),
+        V2I::vpermq => from64(std::array::from_fn(|n| a64[imm_at >> (2 * n) & 3])),
+        V2I::vpshufd => from32(std::array::from_fn(|n| a32[n / 4 * 4 + (imm_at >> (2 * (n % 4)) & 3)])),
+    }
+}
+
+fn shift(op: Shift, a: Vector, imm: u8) -> Vector {
+    let by = u32::from(imm);
+    match op {
+        Shift::vpslld => map32(a, |a| a.checked_shl(by).unwrap_or(0)),
+        Shift::vpsrld => map32(a, |a| a.checked_shr(by).unwrap_or(0)),
+        Shift::vpsrad => map32(a, |a| (a as i32 >> by.min(31)) as u32),
+        Shift::vpsllq => from64(lanes64(a).map(|a| a.checked_shl(by).unwrap_or(0))),
+        Shift::vpsrlq => from64(lanes64(a).map(|a| a.checked_shr(by).unwrap_or(0))),
+    }
+}
+
+fn widen(op: Widen, a: Vector) -> Vector {
+    let low = lanes32(a);
+    let wide = |f: fn(u32) -> u64| from64(std::array::from_fn(|n| f(low[n])));
+    match op {
+        Widen::vpmovzxdq => wide(u64::from),
+        Widen::vpmovsxdq => wide(|a| i64::from(a as i32) as u64),
+        Widen::vcvtps2pd => wide(floats::to_f64),
+        Widen::vcvtdq2pd => wide(|a| f64::from(a as i32).to_bits()),
+        Widen::vcvtph2ps => from32(std::array::from_fn(|n| floats::from_half(u16::from_le_bytes([a[2 * n], a[2 * n + 1]])))),
+    }
+}
+
+fn narrow(op: Narrow, a: Vector) -> Vector {
+    let lanes = lanes64(a);
+    from32(std::array::from_fn(|n| match (op, lanes.get(n)) {
+        (_, None) => 0,
+        (Narrow::vcvtpd2ps, Some(lane)) => floats::to_f32(*lane),
+        (Narrow::vcvttpd2dq, Some(lane)) => floats::truncate(f64::from_bits(*lane)),
+    }))
+}
+
+pub fn holds(cond: Cond, width: Width, a: u64, b: u64) -> bool {
+    let (a, b, signed_a, signed_b) = match width {
+        Width::W32 => (a & 0xFFFF_FFFF, b & 0xFFFF_FFFF, i64::from(a as i32), i64::from(b as i32)),
+        Width::W64 => (a, b, a as i64, b as i64),
+    };
+    match cond {
+        Cond::Equal => a == b,
+        Cond::NotEqual => a != b,
+        Cond::Below => a < b,
+        Cond::AboveEqual => a >= b,
+        Cond::Above => a > b,
+        Cond::BelowEqual => a <= b,
+        Cond::Less => signed_a < signed_b,
+        Cond::GreaterEqual => signed_a >= signed_b,
+        Cond::Greater => signed_a > signed_b,
+        Cond::LessEqual => signed_a <= signed_b,
+    }
+}
+
+fn g2(op: G2, a: u64, b: u64) -> u64 {
+    match op {
+        G2::add => a.wrapping_add(b),
+        G2::sub => a.wrapping_sub(b),
+        G2::and => a & b,
+        G2::or => a | b,
+        G2::xor => a ^ b,
+    }
+}
+
+fn cut(width: Width, value: u64) -> u64 {
+    match width {
+        Width::W32 => value & 0xFFFF_FFFF,
+        Width::W64 => value,
+    }
+}
+
+fn gshift(op: GShift, width: Width, a: u64, by: u64) -> u64 {
+    match (width, op) {
+        (Width::W32, GShift::Left) => u64::from((a as u32) << (by & 31)),
+        (Width::W32, GShift::Right) => u64::from(a as u32 >> (by & 31)),
+        (Width::W32, GShift::ArithmeticRight) => u64::from((a as i32 >> (by & 31)) as u32),
+        (Width::W64, GShift::Left) => a << (by & 63),
+        (Width::W64, GShift::Right) => a >> (by & 63),
+        (Width::W64, GShift::ArithmeticRight) => (a as i64 >> (by & 63)) as u64,
+    }
+}
+
+pub fn rmw(op: Rmw, old: u32, a: u32) -> u32 {
+    match op {
+        Rmw::Add => old.wrapping_add(a),
+        Rmw::Exchange => a,
+        Rmw::And => old & a,
+        Rmw::Or => old | a,
+        Rmw::Xor => old ^ a,
+        Rmw::MinU => old.min(a),
+        Rmw::MaxU => old.max(a),
+        Rmw::MinS => (old as i32).min(a as i32) as u32,
+        Rmw::MaxS => (old as i32).max(a as i32) as u32,
+    }
+}
+
+impl<'a> Model<'a> {
+    /// The context is `len` bytes, nothing outside of which may be touched.
+    pub fn new(program: &'a Program, context: *mut u8, len: usize) -> Model<'a> {
+        let frame = vec![0; program.scratch];
+        Model { g: vec![0; program.general as usize], v: vec![[0; 32]; program.vectors as usize], frame, program, context, len }
+    }
+
+    pub fn run(&mut self) {
+        let code = &self.program.code;
+        let mut at = 0;
+        let to = |label| code.iter().position(|inst| matches!(inst, Inst::Label(own) if *own == label)).unwrap();
+        loop {
+            let inst = code[at];
+            at += 1;
+            match inst {
+                Inst::Jump(label) => at = to(label),
+                Inst::JumpIf { cond, width, a, b, to: label } => {
+                    if holds(cond, width, self.g(a), self.gsrc(width, b)) {
+                        at = to(label);
+                    }
+                }
+                Inst::JumpIfByte { at: from, to: label } => {
+                    let address = u64::from_le_bytes(self.read(from)) as usize;
+                    if self.bytes(address, 1)[0] != 0 {
+                        at = to(label);
+                    }
+                }
+                Inst::Call { helper, argument } => helper(self.frame.as_mut_ptr(), self.context, argument),
+                Inst::Return => return,
+                _ => self.step(inst),
+            }
+        }
+    }
+
+    fn address(&self, mem: Mem) -> usize {
+        let base = match mem.base {
+            Base::Reg(reg) => self.g(reg) as usize,
+            Base::Context => self.context as usize,
+            Base::Frame => self.frame.as_ptr() as usize,
+            Base::Pool => self.program.pool.as_ptr() as usize,
+        };
+        let index = mem.index.map_or(0, |(index, scale)| (self.g(index) as usize).wrapping_mul(scale.into()));
+        base.wrapping_add(index).wrapping_add(mem.disp as usize)
+    }
+
+    fn bytes(&self, address: usize, len: usize) -> &mut [u8] {
+        let inside = |start: *const u8, all: usize| address >= start as usize && address + len <= start as usize + all;
+        let pool = &self.program.pool;
+        assert!(
+            inside(self.context, self.len) || inside(self.frame.as_ptr(), self.frame.len()) || inside(pool.as_ptr(), pool.len()),
+            "an access outside of memory"
+        );
+        // SAFETY: these bytes belong to this run, and nobody writes constants.
+        unsafe { std::slice::from_raw_parts_mut(address as *mut u8, len) }
+    }
+
+    fn read<const N: usize>(&self, mem: Mem) -> [u8; N] {
+        self.read_at(self.address(mem))
+    }
+
+    fn read_at<const N: usize>(&self, address: usize) -> [u8; N] {
+        (&*self.bytes(address, N)).try_into().unwrap()
+    }
+
+    fn write(&self, mem: Mem, bytes: &[u8]) {
+        self.bytes(self.address(mem), bytes.len()).copy_from_slice(bytes);
+    }
+
+    fn g(&self, reg: G) -> u64 {
+        self.g[reg.0 as usize]
+    }
+
+    fn v(&self, reg: V) -> Vector {
+        self.v[reg.0 as usize]
+    }
+
+    fn src(&self, src: Src) -> Vector {
+        match src {
+            Src::Reg(reg) => self.v(reg),
+            Src::Mem(mem) => self.read(mem),
+        }
+    }
+
+    fn half_src(&self, src: Src) -> Vector {
+        match src {
+            Src::Reg(reg) => self.v(reg),
+            Src::Mem(mem) => zeros_behind(self.read::<16>(mem)),
+        }
+    }
+
+    fn gsrc(&self, width: Width, src: GSrc) -> u64 {
+        match (src, width) {
+            (GSrc::Reg(reg), _) => self.g(reg),
+            (GSrc::Imm(imm), _) => i64::from(imm) as u64,
+            (GSrc::Mem(mem), Width::W32) => u32::from_le_bytes(self.read(mem)).into(),
+            (GSrc::Mem(mem), Width::W64) => u64::from_le_bytes(self.read(mem)),
+        }
+    }
+
+    fn step(&mut self, inst: Inst) {
+        match inst {
+            Inst::V3 { op, d, a, b } => self.v[d.0 as usize] = v3(op, self.v(a), self.src(b)),
+            Inst::V3I { op, d, a, b, imm } => self.v[d.0 as usize] = v3i(op, self.v(a), self.src(b), imm),
+            Inst::V2 { op, d, a } => self.v[d.0 as usize] = v2(op, self.src(a)),
+            Inst::V2I { op, d, a, imm } => self.v[d.0 as usize] = v2i(op, self.src(a), imm),
+            Inst::Shift { op, d, a, imm } => self.v[d.0 as usize] = shift(op, self.v(a), imm),
+            Inst::Widen { op, d, a } => self.v[d.0 as usize] = widen(op, self.half_src(a)),
+            Inst::Narrow { op, d, a } => self.v[d.0 as usize] = narrow(op, self.v(a)),
+            Inst::ToHalf { d, a } => {
+                let halves = lanes32(self.v(a)).map(floats::to_half);
+                let bytes: [u8; 16] = std::array::from_fn(|n| halves[n / 2].to_le_bytes()[n % 2]);
+                self.v[d.0 as usize] = zeros_behind(bytes);
+            }
+            Inst::Blend { d, a, b, mask } => {
+                let (a, b, mask) = (self.v(a), self.src(b), self.v(mask));
+                self.v[d.0 as usize] = std::array::from_fn(|n| if mask[n | 3] & 0x80 != 0 { b[n] } else { a[n] });
+            }
+            Inst::Fma { op, d, a, b, c } => {
+                let (a, b, c) = (self.v(a), self.v(b), self.src(c));
+                self.v[d.0 as usize] = match op {
+                    Fma::ps => {
+                        let (a, b, c) = (lanes32(a), lanes32(b), lanes32(c));
+                        from32(std::array::from_fn(|n| floats::fma32(a[n], b[n], c[n])))
+                    }
+                    Fma::pd => {
+                        let (a, b, c) = (lanes64(a), lanes64(b), lanes64(c));
+                        from64(std::array::from_fn(|n| floats::fma64(a[n], b[n], c[n])))
+                    }
+                };
+            }
+            Inst::VMov { d, a } => self.v[d.0 as usize] = self.v(a),
+            Inst::Zero { d } => self.v[d.0 as usize] = [0; 32],
+            Inst::Ones { d } => self.v[d.0 as usize] = [0xFF; 32],
+            Inst::Join { d, low, high } => {
+                let (low, high) = (self.v(low), self.v(high));
+                self.v[d.0 as usize] = std::array::from_fn(|n| if n < 16 { low[n] } else { high[n - 16] });
+            }
+            Inst::High { d, a } => {
+                let a = self.v(a);
+                self.v[d.0 as usize] = std::array::from_fn(|n| if n < 16 { a[n + 16] } else { 0 });
+            }
+            Inst::Load { kind, d, from } => self.v[d.0 as usize] = self.load(kind, from),
+            Inst::Store { kind, to, v } => {
+                let len = match kind {
+                    StoreKind::Full => 32,
+                    StoreKind::Half => 16,
+                    StoreKind::Quarter => 8,
+                    StoreKind::Eighth => 4,
+                };
+                self.write(to, &self.v(v)[..len]);
+            }
+            Inst::MaskStore { wide, to, mask, v } => {
+                let (size, v, mask) = (if wide { 8 } else { 4 }, self.v(v), self.v(mask));
+                for at in (0..32).step_by(size).filter(|at| mask[at + size - 1] & 0x80 != 0) {
+                    self.bytes(self.address(to) + at, size).copy_from_slice(&v[at..at + size]);
+                }
+            }
+            Inst::MaskLoad { wide, d, mask, from } => {
+                let (size, mask, mut result) = (if wide { 8 } else { 4 }, self.v(mask), [0; 32]);
+                for at in (0..32).step_by(size).filter(|at| mask[at + size - 1] & 0x80 != 0) {
+                    result[at..at + size].copy_from_slice(self.bytes(self.address(from) + at, size));
+                }
+                self.v[d.0 as usize] = result;
+            }
+            Inst::Gather { d, base, index, mask } => self.gather(4, d, base, index, mask),
+            Inst::GatherWide { d, base, index, mask } => self.gather(8, d, base, index, mask),
+            Inst::Splat { width, d, a } => {
+                self.v[d.0 as usize] = match width {
+                    Width::W32 => from32([self.g(a) as u32; 8]),
+                    Width::W64 => from64([self.g(a); 4]),
+                };
+            }
+            Inst::First { width, d, a } => self.g[d.0 as usize] = cut(width, lanes64(self.v(a))[0]),
+            Inst::Signs { d, a } => {
+                let lanes = lanes32(self.v(a));
+                self.g[d.0 as usize] = (0..8).map(|n| u64::from(lanes[n] >> 31) << n).sum();
+            }
+            Inst::G2 { op, width, d, a, b } => self.g[d.0 as usize] = cut(width, g2(op, self.g(a), self.gsrc(width, b))),
+            Inst::GMul { width, d, a, b } => {
+                self.g[d.0 as usize] = cut(width, self.g(a).wrapping_mul(self.gsrc(width, b)));
+            }
+            Inst::GShift { op, width, d, a, imm } => self.g[d.0 as usize] = gshift(op, width, self.g(a), imm.into()),
+            Inst::GShiftBy { op, width, d, a, by } => self.g[d.0 as usize] = gshift(op, width, self.g(a), self.g(by)),
+            Inst::GMov { width, d, a } => self.g[d.0 as usize] = cut(width, self.g(a)),
+            Inst::GImm { d, imm } => self.g[d.0 as usize] = imm,
+            Inst::GLoad { kind, d, from } => {
+                self.g[d.0 as usize] = match kind {
+                    GLoadKind::U8 => self.read::<1>(from)[0].into(),
+                    GLoadKind::I8 => u64::from(i32::from(self.read::<1>(from)[0] as i8) as u32),
+                    GLoadKind::U16 => u16::from_le_bytes(self.read(from)).into(),
+                    GLoadKind::I16 => u64::from(i32::from(i16::from_le_bytes(self.read(from))) as u32),
+                    GLoadKind::W32 => u32::from_le_bytes(self.read(from)).into(),
+                    GLoadKind::W64 => u64::from_le_bytes(self.read(from)),
+                };
+            }
+            Inst::GStore { kind, to, a } => {
+                let len = match kind {
+                    GStoreKind::B1 => 1,
+                    GStoreKind::B2 => 2,
+                    GStoreKind::B4 => 4,
+                    GStoreKind::B8 => 8,
+                };
+                self.write(to, &self.g(a).to_le_bytes()[..len]);
+            }
+            Inst::Lea { d, from } => self.g[d.0 as usize] = self.address(from) as u64,
+            Inst::Set { cond, width, d, a, b } => {
+                self.g[d.0 as usize] = holds(cond, width, self.g(a), self.gsrc(width, b)).into();
+            }
+            Inst::Choose { cond, width, a, b, d, x, y } => {
+                let chosen = if holds(cond, width, self.g(a), self.gsrc(width, b)) { x } else { y };
+                self.g[d.0 as usize] = self.g(chosen);
+            }
+            Inst::LowestBit { d, a } => self.g[d.0 as usize] = (self.g(a) as u32).trailing_zeros().into(),
+            Inst::ClearLowest { d, a } => {
+                let a = self.g(a) as u32;
+                self.g[d.0 as usize] = (a & a.wrapping_sub(1)).into();
+            }
+            Inst::PopCount { width, d, a } => self.g[d.0 as usize] = cut(width, self.g(a)).count_ones().into(),
+            Inst::Rmw { op, d, at, a, locked: _ } => {
+                let old = u32::from_le_bytes(self.read(at));
+                self.write(at, &rmw(op, old, self.g(a) as u32).to_le_bytes());
+                self.g[d.0 as usize] = old.into();
+            }
+            Inst::CompareExchange { d, at, expected, new, locked: _ } => {
+                let old = u32::from_le_bytes(self.read(at));
+                if old == self.g(expected) as u32 {
+                    self.write(at, &(self.g(new) as u32).to_le_bytes());
+                }
+                self.g[d.0 as usize] = old.into();
+            }
+            Inst::Label(_) | Inst::LoopBegin | Inst::LoopEnd | Inst::Mark(_) => {}
+            Inst::Jump(_) | Inst::JumpIf { .. } | Inst::JumpIfByte { .. } | Inst::Call { .. } | Inst::Return => {
+                unreachable!("control is not a step")
+            }
+        }
+    }
+
+    fn load(&self, kind: LoadKind, from: Mem) -> Vector {
+        match kind {
+            LoadKind::Full => self.read(from),
+            LoadKind::Half => zeros_behind(self.read::<16>(from)),
+            LoadKind::Quarter => zeros_behind(self.read::<8>(from)),
+            LoadKind::Eighth => zeros_behind(self.read::<4>(from)),
+            LoadKind::U8 => from32(self.read::<8>(from).map(u32::from)),
+            LoadKind::I8 => from32(self.read::<8>(from).map(|byte| i32::from(byte as i8) as u32)),
+            LoadKind::U16 | LoadKind::I16 => {
+                let bytes: [u8; 16] = self.read(from);
+                from32(std::array::from_fn(|n| match (kind, u16::from_le_bytes([bytes[2 * n], bytes[2 * n + 1]])) {
+                    (LoadKind::I16, word) => i32::from(word as i16) as u32,
+                    (_, word) => word.into(),
+                }))
+            }
+            LoadKind::Splat32 => from32([u32::from_le_bytes(self.read(from)); 8]),
+            LoadKind::Splat64 => from64([u64::from_le_bytes(self.read(from)); 4]),
+        }
+    }
+
+    fn gather(&mut self, size: usize, d: V, base: G, index: V, mask: V) {
+        let (indices, mask, mut result) = (lanes32(self.v(index)), self.v(mask), [0; 32]);
+        for (at, index) in (0..32).step_by(size).zip(indices) {
+            if mask[at + size - 1] & 0x80 != 0 {
+                let address = (self.g(base) as usize).wrapping_add((index as i32 as usize).wrapping_mul(size));
+                result[at..at + size].copy_from_slice(self.bytes(address, size));
+            }
+        }
+        self.v[d.0 as usize] = result;
+    }
+}
+
+fn zeros_behind<const N: usize>(bytes: [u8; N]) -> Vector {
+    std::array::from_fn(|n| bytes.get(n).copied().unwrap_or(0))
+}
