@@ -2,30 +2,32 @@
 
 use crate::ID;
 use crate::compile::Machine;
+use crate::dispatch::Ready;
 use crate::options::Options;
-use crate::portable;
-use crate::run::{self, MachineCode};
+use crate::portable::Portable;
+use crate::run::MachineCode;
+use crate::spread::Threads;
 use std::sync::Arc;
 use vyre_driver::device::{
     Capabilities, CodeOptions, DeviceError, DeviceInfo, Execution, Generation, HostCode, HostKernels, Limits,
 };
 use vyre_foundation::kernel::Kernel;
-use vyre_reference::bulk::Evaluators;
 
 /// Kernels on this CPU.
 pub(crate) struct CpuKernels {
     options: Options,
+    threads: Threads,
 }
 
 /// A kernel made ready.
 pub(crate) enum CpuCode {
-    Machine(run::Ready),
-    Portable(Evaluators),
+    Machine(Ready),
+    Portable(Portable),
 }
 
 impl CpuKernels {
-    pub fn new(options: Options) -> CpuKernels {
-        CpuKernels { options }
+    pub fn new(options: Options, eager: bool) -> CpuKernels {
+        CpuKernels { options, threads: Threads { count: options.thread_count(), eager } }
     }
 
     /// Machine code for a kernel, or why there is none.
@@ -45,7 +47,7 @@ impl HostKernels for CpuKernels {
 
     fn info(&self) -> DeviceInfo {
         let features = if self.options.portable { "portable".into() } else { features() };
-        let threads = self.options.thread_count();
+        let threads = self.threads.count;
         DeviceInfo {
             id: ID,
             name: format!("{} {features}, {threads} {}", std::env::consts::ARCH, if threads == 1 { "thread" } else { "threads" }),
@@ -66,21 +68,21 @@ impl HostKernels for CpuKernels {
         Ok(match self.machine(kernel) {
             Ok(machine) => {
                 let (bytes, hash) = (machine.bytes(), Some(machine.hash()));
-                let code = CpuCode::Machine(run::Ready::new(kernel, machine));
+                let code = CpuCode::Machine(Ready::new(kernel, machine));
                 HostCode { code, bytes, lowering: Arc::from("avx2"), hash, ulp: None }
             }
             Err(reason) => {
-                let evaluators = Evaluators::new(kernel);
-                let (bytes, lowering) = (evaluators.bytes(), Arc::from(format!("portable: {reason}")));
-                HostCode { code: CpuCode::Portable(evaluators), bytes, lowering, hash: None, ulp: None }
+                let portable = Portable::new(kernel);
+                let (bytes, lowering) = (portable.bytes(), Arc::from(format!("portable: {reason}")));
+                HostCode { code: CpuCode::Portable(portable), bytes, lowering, hash: None, ulp: None }
             }
         })
     }
 
     fn execute(&self, code: &CpuCode, execution: Execution<'_, '_>) -> Result<u32, DeviceError> {
         match code {
-            CpuCode::Machine(ready) => ready.execute(execution),
-            CpuCode::Portable(evaluators) => portable::execute(evaluators, execution),
+            CpuCode::Machine(ready) => ready.execute(execution, self.threads),
+            CpuCode::Portable(portable) => portable.execute(execution, self.threads),
         }
     }
 }

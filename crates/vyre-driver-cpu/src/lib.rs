@@ -8,10 +8,16 @@
 
 mod compile;
 mod device;
+mod dispatch;
 mod machine;
 mod options;
 mod portable;
 mod run;
+mod scratch;
+mod shared;
+mod spread;
+mod threads;
+mod watchdog;
 
 pub use options::Options;
 
@@ -31,5 +37,13 @@ inventory::submit! {
 /// The CPU as a device of its own, for whoever wraps devices.
 #[must_use]
 pub fn cpu_device(options: Options) -> Arc<dyn Device> {
-    Arc::new(HostDevice::new(CpuKernels::new(options)))
+    Arc::new(HostDevice::new(CpuKernels::new(options, false)))
+}
+
+/// The same, with threads called to every dispatch of more than one workgroup, each for one workgroup at a time, worth it or not: so that
+/// small dispatches test what otherwise only large ones meet.
+#[doc(hidden)]
+#[must_use]
+pub fn eager_cpu_device(options: Options) -> Arc<dyn Device> {
+    Arc::new(HostDevice::new(CpuKernels::new(options, true)))
 }

@@ -5,7 +5,7 @@
 //!
 //! **Grid barriers.** A kernel with grid barriers has several phases. Phase p of all workgroups ends before phase p + 1 of any begins;
 //! what a workgroup keeps in between is in its context, zero before the first phase. The runner allocates the contexts of all workgroups
-//! at once.
+//! at once. (`dispatch.rs` is the runner.)
 //!
 //! **Stopping.** [`Job::stop`] is looked at by machine code at the heads of loops, and between workgroups where it likes. Once it is set, `run`
 //! returns [`Stopped`] soon; what it has written until then nobody looks at.
@@ -15,19 +15,11 @@
 //!
 //! **Floats.** `run` is called under the default float state, and leaves it.
 
-use smallvec::SmallVec;
-use std::ops::Range;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::Instant;
-use vyre_driver::device::{Bytes, DeviceError, Execution};
-use vyre_foundation::interface::Interface;
-use vyre_foundation::kernel::Kernel;
-use vyre_foundation::launch::Launch;
-use vyre_host_floats::with_default_state;
+pub(crate) use crate::scratch::Scratch;
 
-/// What workgroups that wait for each other at grid barriers may keep together.
-const MAX_CONTEXT_BYTES: u64 = 1 << 30;
+use std::ops::Range;
+use std::sync::atomic::AtomicBool;
+use vyre_foundation::launch::Launch;
 
 /// A kernel as machine code.
 pub(crate) trait MachineCode: Send + Sync {
@@ -87,116 +79,4 @@ pub(crate) struct Buffer {
     pub data: *mut u8,
     /// Elements that the kernel sees.
     pub length: u32,
-}
-
-/// What a thread has for itself while it runs machine code.
-#[derive(Default)]
-pub(crate) struct Scratch {
-    lines: Vec<Line>,
-    trap: Option<(u64, u32)>,
-}
-
-/// A cache line.
-#[derive(Clone, Copy)]
-#[repr(C, align(64))]
-struct Line([u8; 64]);
-
-#[allow(dead_code, reason = "machine code calls it")]
-impl Scratch {
-    /// So many bytes at least, aligned to 64, of any content: `scratch_bytes` of the kernel.
-    pub fn memory(&mut self) -> &mut [u8] {
-        let bytes = self.lines.len() * size_of::<Line>();
-        // SAFETY: lines are bytes without gaps, and borrowed for as long as the slice.
-        unsafe { std::slice::from_raw_parts_mut(self.lines.as_mut_ptr().cast(), bytes) }
-    }
-
-    /// Notes that an invocation trapped. `order` is its place in the order of all invocations of the dispatch, x fastest.
-    pub fn note_trap(&mut self, order: u64, tag: u32) {
-        if self.trap.is_none_or(|(smallest, _)| order < smallest) {
-            self.trap = Some((order, tag));
-        }
-    }
-
-    fn reserve(&mut self, bytes: usize) {
-        let lines = bytes.div_ceil(size_of::<Line>());
-        if self.lines.len() < lines {
-            self.lines.resize(lines, Line([0; 64]));
-        }
-    }
-}
-
-/// Machine code with what the runner knows about its kernel.
-pub(crate) struct Ready {
-    machine: Box<dyn MachineCode>,
-    /// By buffer: its place among the bindings.
-    places: Vec<Option<usize>>,
-}
-
-impl Ready {
-    pub fn new(kernel: &Arc<Kernel>, machine: Box<dyn MachineCode>) -> Ready {
-        let bound = Interface::of_kernel(kernel).bound;
-        let places = (0..kernel.buffers.len()).map(|i| bound.iter().position(|other| *other == i)).collect();
-        Ready { machine, places }
-    }
-
-    /// Runs workgroups; gives the threads that took part.
-    pub fn execute(&self, execution: Execution<'_, '_>) -> Result<u32, DeviceError> {
-        static NEVER: AtomicBool = AtomicBool::new(false);
-        let Execution { launch, groups, bindings, stop } = execution;
-        let machine = &*self.machine;
-        let buffers: SmallVec<[Buffer; 8]> = self
-            .places
-            .iter()
-            .zip(&launch.lengths)
-            .map(|(place, length)| match place.map(|place| &mut bindings[place]) {
-                None => Buffer { data: std::ptr::null_mut(), length: *length },
-                Some(Bytes::Read(bytes)) => Buffer { data: bytes.as_ptr().cast_mut(), length: *length },
-                Some(Bytes::Write(bytes)) => Buffer { data: bytes.as_mut_ptr(), length: *length },
-            })
-            .collect();
-        let count = groups.end - groups.start;
-        let context_bytes = machine.context_bytes() as u64 * u64::from(count);
-        if context_bytes > MAX_CONTEXT_BYTES {
-            return Err(DeviceError::OutOfMemory { requested: context_bytes });
-        }
-        let mut contexts: Vec<Line> = Vec::new();
-        let lines = context_bytes as usize / size_of::<Line>();
-        contexts.try_reserve_exact(lines).map_err(|_| DeviceError::OutOfMemory { requested: context_bytes })?;
-        contexts.resize(lines, Line([0; 64]));
-        let mut scratch = Scratch::default();
-        scratch.reserve(machine.scratch_bytes());
-        let mut job = Job {
-            launch,
-            buffers: &buffers,
-            phase: 0,
-            contexts: contexts.as_mut_ptr().cast(),
-            first_group: groups.start,
-            stop: stop.cancelled.unwrap_or(&NEVER),
-        };
-        with_default_state(|| {
-            for phase in 0..machine.phases() {
-                job.phase = phase;
-                for group in groups.clone() {
-                    if stop.deadline.is_some_and(|at| Instant::now() >= at) {
-                        return Err(DeviceError::Timeout);
-                    }
-                    machine.run(&job, group..group + 1, &mut scratch).map_err(|Stopped| DeviceError::Cancelled)?;
-                    if job.stop.load(Relaxed) {
-                        return Err(DeviceError::Cancelled);
-                    }
-                }
-            }
-            Ok(())
-        })?;
-        match scratch.trap {
-            Some((order, tag)) => Err(DeviceError::Trap { tag, invocation: invocation(launch, order) }),
-            None => Ok(1),
-        }
-    }
-}
-
-/// The id of an invocation by its place in the order of all.
-fn invocation(launch: &Launch, order: u64) -> [u32; 3] {
-    let size = |axis: usize| u64::from(launch.grid[axis]) * u64::from(launch.workgroup_size[axis]);
-    [order % size(0), order / size(0) % size(1), order / size(0) / size(1)].map(|id| id as u32)
 }

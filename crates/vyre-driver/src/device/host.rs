@@ -69,7 +69,7 @@ pub struct HostCode<C> {
 pub struct Execution<'a, 'b> {
     /// The shape of the whole dispatch.
     pub launch: &'a Launch,
-    /// The workgroups that are to run, numbered with x fastest.
+    /// The workgroups that are to run, numbered with x fastest; all of them if the kernel has grid barriers.
     pub groups: Range<u32>,
     /// One per buffer of the interface's `bound`, with what it starts with; what the kernel writes can be written.
     pub bindings: &'a mut [Bytes<'b>],
@@ -116,6 +116,8 @@ struct Ready<C> {
     /// By binding: its place among the declarations.
     bound: Vec<usize>,
     profile: Option<Arc<str>>,
+    /// Whether it has grid barriers, so that all workgroups have to run together.
+    grid_sync: bool,
     /// Set when the device that it is for is left behind.
     left: Arc<AtomicBool>,
 }
@@ -160,10 +162,11 @@ impl<K: HostKernels> Device for HostDevice<K> {
         let bound = Interface::of_kernel(kernel).bound;
         let access = bound.iter().map(|i| kernel.buffers[*i].access).collect();
         let profile = options.profile.as_deref().map(Arc::from);
+        let grid_sync = kernel.uses.grid_sync;
         // The generation does not change while the queue is locked.
         let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         let left = queue.left();
-        Ok(Code::new(&self.inner.identity, bytes, Ready { compiled, access, bound, profile, left }))
+        Ok(Code::new(&self.inner.identity, bytes, Ready { compiled, access, bound, profile, grid_sync, left }))
     }
 
     fn allocate(&self, bytes: u64) -> Result<Memory, DeviceError> {
@@ -262,6 +265,10 @@ impl<K: HostKernels> Inner<K> {
             let message = format!("workgroups {} to {} of {}", groups.start, groups.end, launch.groups());
             return Err(DeviceError::Other(message));
         };
+        if ready.grid_sync && numbers != (0..launch.groups()) {
+            let message = format!("workgroups {} to {} of {} with a grid barrier", groups.start, groups.end, launch.groups());
+            return Err(DeviceError::Other(message));
+        }
         let threads = with_bytes(&self.identity, bindings, &ready.access, |bytes| {
             if zero_outputs {
                 for (bytes, access) in bytes.iter_mut().zip(&ready.access) {

@@ -1,7 +1,7 @@
 //! Evaluators of one kernel, for whoever runs it from several threads: a run takes one that is idle or makes one, so that threads do not
 //! wait for each other, and a run that finds an evaluator warm allocates nothing.
 
-use super::Bulk;
+use super::{Bulk, Output, Shared};
 use crate::error::RunError;
 use crate::fuel::Limits;
 use smallvec::SmallVec;
@@ -27,6 +27,8 @@ pub enum Bound<'a> {
     Read(&'a [u8]),
     /// The kernel writes them too.
     Write(&'a mut [u8]),
+    /// The kernel writes them too, and so do other runs of the same dispatch.
+    Shared(Shared<'a>),
 }
 
 /// Evaluators of one kernel.
@@ -90,25 +92,26 @@ impl Evaluators {
     ) -> Result<(), RunError> {
         // The evaluator has a list of inputs and one of outputs; what is both is in the second.
         let mut inputs: SmallVec<[&[u8]; 8]> = SmallVec::new();
-        let mut outputs: SmallVec<[&mut [u8]; 8]> = SmallVec::new();
+        let mut outputs: SmallVec<[Output<'_>; 8]> = SmallVec::new();
         for (binding, (is_input, is_output)) in bindings.zip(&self.roles) {
-            match binding {
+            let output = match binding {
                 Bound::Read(bytes) => {
                     assert!(!is_output, "a buffer that is written is bound to bytes that can be");
                     inputs.push(bytes);
+                    continue;
                 }
-                Bound::Write(bytes) => {
-                    if *is_input {
-                        inputs.push(&[]);
-                    }
-                    outputs.push(bytes);
-                }
+                Bound::Write(bytes) => Output::Own(bytes),
+                Bound::Shared(shared) => Output::Shared(shared),
+            };
+            if *is_input {
+                inputs.push(&[]);
             }
+            outputs.push(output);
         }
         let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = idle().pop();
         let mut bulk = kept.unwrap_or_else(|| Bulk::new(&self.kernel));
-        let result = bulk.run_groups(launch, groups, &inputs, &mut outputs, limits);
+        let result = bulk.run_outputs(launch, groups, &inputs, &mut outputs, limits);
         if self.state_bytes(launch) <= KEPT_STATE_BYTES {
             let mut idle = idle();
             if idle.len() < KEPT {
