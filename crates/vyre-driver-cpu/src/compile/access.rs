@@ -25,8 +25,12 @@ enum Element {
     Word,
     /// 8 bytes.
     Double,
-    Byte { signed: bool },
-    Half { signed: bool },
+    Byte {
+        signed: bool,
+    },
+    Half {
+        signed: bool,
+    },
     F16,
     Bf16,
     E4m3,
@@ -172,11 +176,8 @@ impl Lower<'_> {
                         | Element::Nibble(_) => {
                             let bits = self.load_g(element.g_load(), at);
                             let bits = self.splat_g(Width::W32, bits);
-                            let odd = if let Element::Nibble(_) = element {
-                                Some(self.splat_g(Width::W32, index_reg))
-                            } else {
-                                None
-                            };
+                            let odd =
+                                if let Element::Nibble(_) = element { Some(self.splat_g(Width::W32, index_reg)) } else { None };
                             self.convert_loaded(element, bits, odd)
                         }
                     };
@@ -290,8 +291,12 @@ impl Lower<'_> {
                 self.push(Inst::Shift { op: Shift::vpslld, d, a: bits, imm: 16 });
                 d
             }
-            Element::E4m3 => self.look_up(bits, &std::array::from_fn::<u32, 256, _>(|n| small::widen(&small::F8E4M3, n as u16).to_bits())),
-            Element::E5m2 => self.look_up(bits, &std::array::from_fn::<u32, 256, _>(|n| small::widen(&small::F8E5M2, n as u16).to_bits())),
+            Element::E4m3 => {
+                self.look_up(bits, &std::array::from_fn::<u32, 256, _>(|n| small::widen(&small::F8E4M3, n as u16).to_bits()))
+            }
+            Element::E5m2 => {
+                self.look_up(bits, &std::array::from_fn::<u32, 256, _>(|n| small::widen(&small::F8E5M2, n as u16).to_bits()))
+            }
             Element::Nibble(kind) => {
                 let index = match index {
                     Some(index) => index,
@@ -335,7 +340,16 @@ impl Lower<'_> {
 
     /// The low halves of 8 elements in the low 16 bytes.
     fn pack_halves(&mut self, bits: V) -> V {
-        let order = self.pool.place([0x0504_0100, 0x0D0C_0908, 0x8080_8080, 0x8080_8080, 0x0504_0100, 0x0D0C_0908, 0x8080_8080, 0x8080_8080]);
+        let order = self.pool.place([
+            0x0504_0100,
+            0x0D0C_0908,
+            0x8080_8080,
+            0x8080_8080,
+            0x0504_0100,
+            0x0D0C_0908,
+            0x8080_8080,
+            0x8080_8080,
+        ]);
         let low = self.v3(V3::vpshufb, bits, Src::Mem(order));
         let d = self.new_v();
         self.push(Inst::V2I { op: V2I::vpermq, d, a: low.into(), imm: 0x08 });
@@ -344,7 +358,16 @@ impl Lower<'_> {
 
     /// The low bytes of 8 elements in the low 8 bytes.
     fn pack_bytes(&mut self, bits: V) -> V {
-        let order = self.pool.place([0x0C08_0400, 0x8080_8080, 0x8080_8080, 0x8080_8080, 0x0C08_0400, 0x8080_8080, 0x8080_8080, 0x8080_8080]);
+        let order = self.pool.place([
+            0x0C08_0400,
+            0x8080_8080,
+            0x8080_8080,
+            0x8080_8080,
+            0x0C08_0400,
+            0x8080_8080,
+            0x8080_8080,
+            0x8080_8080,
+        ]);
         let low = self.v3(V3::vpshufb, bits, Src::Mem(order));
         let places = self.pool.place([0, 4, 1, 1, 1, 1, 1, 1]);
         let places = self.load(LoadKind::Full, places);
@@ -375,7 +398,14 @@ impl Lower<'_> {
     }
 
     /// Elements at any indices: by component.
-    fn gather(&mut self, result: Value, unchecked: bool, buffer: BufferId, element: Element, index: Value) -> SmallVec<[Parts; 1]> {
+    fn gather(
+        &mut self,
+        result: Value,
+        unchecked: bool,
+        buffer: BufferId,
+        element: Element,
+        index: Value,
+    ) -> SmallVec<[Parts; 1]> {
         let ty = self.ty(result);
         let indices = self.vectors(index, 0);
         let active: Parts = if unchecked {

@@ -343,7 +343,15 @@ impl Lower<'_> {
         self.push(Inst::Label(head));
         self.poll(id);
         let mask = self.mask.clone();
-        self.loops.push(InLoop { inst: id, scope: None, exit, latch, args: places.to_vec(), waiting: Vec::new(), results: Vec::new() });
+        self.loops.push(InLoop {
+            inst: id,
+            scope: None,
+            exit,
+            latch,
+            args: places.to_vec(),
+            waiting: Vec::new(),
+            results: Vec::new(),
+        });
         let end = self.region(body);
         if let (End::Reached, Terminator::Yield(values)) = (end, &self.ssa.region(body).end) {
             self.copy_all(values, places, &None);
@@ -364,25 +372,26 @@ impl Lower<'_> {
         let results = ssa.inst(id).results.to_vec();
         let args = ssa.region(body).args.clone();
         // What those who leave take along, of values that are not varying inside.
-        let mut collected: Vec<Option<Parts>> = Vec::new();
+        let mut collected: Vec<Option<Locs>> = Vec::new();
         for (n, result) in results.iter().enumerate() {
             let varies = matches!(places[n][0], Loc::Parts(_));
             let wanted = self.facts.uses[result.index()] > 0;
             if varies {
                 self.locs[result.index()] = Some(places[n].clone());
                 collected.push(None);
-            } else if !wanted || components_of(ssa.value(*result).ty) > 1 {
-                if wanted {
-                    self.refuse("a uniform vector leaves a divergent loop");
+            } else if wanted {
+                let (ty, count) = (self.ty(*result), components_of(ssa.value(*result).ty));
+                let mut parts = Locs::new();
+                for component in 0..count {
+                    let place = self.new_loc(ty, Shape::Varying);
+                    let init = self.loc(inits[n], component);
+                    self.copy_to(ty, &place, &init, &None);
+                    parts.push(place);
                 }
-                collected.push(None);
-            } else {
-                let ty = self.ty(*result);
-                let parts: Parts = (0..self.vectors_of(ty)).map(|_| self.new_v()).collect();
-                let init = self.loc(inits[n], 0);
-                self.copy_to(ty, &Loc::Parts(parts.clone()), &init, &None);
-                self.set(*result, Loc::Parts(parts.clone()));
+                self.locs[result.index()] = Some(parts.clone());
                 collected.push(Some(parts));
+            } else {
+                collected.push(None);
             }
         }
         // The counter.
@@ -483,9 +492,8 @@ impl Lower<'_> {
         let Some(around) = self.loops.last() else { return };
         let (places, results) = (around.waiting.clone(), around.results.clone());
         for (n, value) in values.iter().enumerate() {
-            if let Some(parts) = &results[n] {
-                let (ty, from) = (self.ty(*value), self.loc(*value, 0));
-                self.copy_to(ty, &Loc::Parts(parts.clone()), &from, &mask);
+            if let Some(place) = &results[n] {
+                self.copy_value(*value, place, &mask);
             }
         }
         self.copy_all(values, &places, &mask);
@@ -506,9 +514,8 @@ impl Lower<'_> {
             // Values that are the same for those who stay are left to them.
             let mask = self.mask.clone();
             for (n, value) in values.iter().enumerate() {
-                if let Some(parts) = &results[n] {
-                    let (ty, from) = (self.ty(*value), self.loc(*value, 0));
-                    self.copy_to(ty, &Loc::Parts(parts.clone()), &from, &mask);
+                if let Some(place) = &results[n] {
+                    self.copy_value(*value, place, &mask);
                 }
             }
             let varying = |n: &usize| matches!(args[*n][0], Loc::Parts(_));

@@ -14,9 +14,7 @@ use super::control::End;
 use super::geometry::WIDTH;
 use super::lower::{Loc, Locs, Lower, MachineLeaf, Parts, Scope, components_of, is_float, scalar_of};
 use super::shape::Shape;
-use crate::machine::lir::{
-    Cond, G2, GLoadKind, GSrc, GStoreKind, Inst, Label, LoadKind, Mem, Src, StoreKind, V3, Width,
-};
+use crate::machine::lir::{Cond, G2, GLoadKind, GSrc, GStoreKind, Inst, Label, LoadKind, Mem, Src, StoreKind, V3, Width};
 use crate::machine::reg::G;
 use smallvec::{SmallVec, smallvec};
 use std::collections::{HashMap, HashSet};
@@ -30,8 +28,15 @@ use vyre_scalar::memory::byte_length;
 #[derive(Debug)]
 pub(crate) enum Item {
     Segment(Segment),
-    If { cond: Value, then: Vec<Item>, otherwise: Vec<Item> },
-    Loop { inst: InstId, body: Vec<Item> },
+    If {
+        cond: Value,
+        then: Vec<Item>,
+        otherwise: Vec<Item>,
+    },
+    Loop {
+        inst: InstId,
+        body: Vec<Item>,
+    },
     Break,
     Continue,
     /// Everybody is done.
@@ -223,6 +228,8 @@ impl Lower<'_> {
         }
         let mut number = 0;
         for (phase, items) in phases.iter().enumerate() {
+            let of_workgroup =
+                |value| uniformity.is_uniform(value, UniformScope::Workgroup) && self.shape(value) == Shape::Uniform;
             let mut uses = |value: Value, number: usize| {
                 let value = *self.slots.alias.get(&value).unwrap_or(&value);
                 if let Some((home, of_phase)) = homes.get(&value)
@@ -236,7 +243,10 @@ impl Lower<'_> {
                 for id in &segment.insts {
                     uses_below(ssa, *id, &mut |value| uses(value, number));
                 }
-                segment.copies.iter().for_each(|(_, source)| uses(*source, number));
+                for (target, source) in &segment.copies {
+                    // What the workgroup keeps is copied behind the segment.
+                    uses(*source, if of_workgroup(*target) { 0 } else { number });
+                }
             });
             for_each_control(ssa, items, &mut |value| uses(value, 0));
         }
@@ -645,9 +655,7 @@ impl Lower<'_> {
 
     /// What belongs to one block is not known in the next.
     pub fn forget_blocks(&mut self) {
-        self.leaves.retain(|leaf, _| {
-            !matches!(leaf, MachineLeaf::LocalBase(_) | MachineLeaf::GlobalBase(_))
-        });
+        self.leaves.retain(|leaf, _| !matches!(leaf, MachineLeaf::LocalBase(_) | MachineLeaf::GlobalBase(_)));
         self.vector_leaves.clear();
         self.splats.retain(|(value, _), _| matches!(self.ssa.leaf(*value), Some(Leaf::Len { .. } | Leaf::Lit { .. })));
         self.splatted.clear();

@@ -10,9 +10,7 @@
 use super::context::{Context, buffer_address, buffer_length};
 use super::geometry::{Geometry, WIDTH};
 use super::shape::{Shape, Shapes};
-use crate::machine::lir::{
-    Base, Cond, G2, GLoadKind, GSrc, Inst, Label, LoadKind, Mem, Src, V3, Width,
-};
+use crate::machine::lir::{Base, Cond, G2, GLoadKind, GSrc, Inst, Label, LoadKind, Mem, Src, V3, Width};
 use crate::machine::reg::{G, V};
 use smallvec::{SmallVec, smallvec};
 use std::collections::HashMap;
@@ -78,7 +76,7 @@ pub(crate) struct InLoop {
     /// Where carried values wait for the next iteration: those that are not varying, which lanes that are still in this one read.
     pub waiting: Vec<Locs>,
     /// Where the results of those that are not varying are collected, if lanes leave at different times and somebody wants them.
-    pub results: Vec<Option<Parts>>,
+    pub results: Vec<Option<Locs>>,
 }
 
 pub(crate) struct Lower<'a> {

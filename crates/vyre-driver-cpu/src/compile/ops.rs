@@ -175,7 +175,10 @@ impl Lower<'_> {
     /// Results of an op on 64-bit elements that are narrower than these.
     fn fit(&mut self, ty: Scalar, result: Option<Scalar>, parts: Parts) -> Parts {
         match (is_wide(ty), result.is_some_and(is_wide)) {
-            (true, false) => parts.chunks(2).map(|pair| (pair[0], pair[1])).collect::<SmallVec<[(V, V); 4]>>()
+            (true, false) => parts
+                .chunks(2)
+                .map(|pair| (pair[0], pair[1]))
+                .collect::<SmallVec<[(V, V); 4]>>()
                 .into_iter()
                 .map(|(low, high)| self.narrow_pair(low, high))
                 .collect(),
@@ -351,14 +354,16 @@ impl Lower<'_> {
     }
 
     fn magnitude(&mut self, ty: Scalar, v: V) -> V {
-        let rest = self.constant(if is_wide(ty) { Scalar::U64 } else { Scalar::U32 }, if is_wide(ty) { !(1 << 63) } else { 0x7FFF_FFFF });
+        let rest = self
+            .constant(if is_wide(ty) { Scalar::U64 } else { Scalar::U32 }, if is_wide(ty) { !(1 << 63) } else { 0x7FFF_FFFF });
         self.v3(V3::vpand, v, rest)
     }
 
     /// +0 for what is at most 2⁻¹²⁶.
     pub fn flush(&mut self, ty: Scalar, v: V) -> V {
         let magnitude = self.magnitude(ty, v);
-        let smallest = self.constant(ty, if is_wide(ty) { f64::MIN_POSITIVE.to_bits() } else { f32::MIN_POSITIVE.to_bits().into() });
+        let smallest =
+            self.constant(ty, if is_wide(ty) { f64::MIN_POSITIVE.to_bits() } else { f32::MIN_POSITIVE.to_bits().into() });
         let tiny = self.compare(ty, magnitude, smallest, CMP_LE);
         self.v3(V3::vpandn, tiny, v)
     }

@@ -243,7 +243,9 @@ impl Walk<'_> {
         let ssa = self.ssa;
         let args = &ssa.region(body).args;
         self.set(args[0], self.get(from));
-        if self.get(from).is_some_and(|shape| shape != Shape::Uniform) || self.get(to).is_some_and(|shape| shape != Shape::Uniform) {
+        if self.get(from).is_some_and(|shape| shape != Shape::Uniform)
+            || self.get(to).is_some_and(|shape| shape != Shape::Uniform)
+        {
             self.diverge(id);
         }
         for (arg, init) in args[1..].iter().zip(inits) {
