@@ -54,12 +54,29 @@ pub(crate) fn encode(code: &[Inst], labels: u32, scratch: usize, pool: &[u8], al
     let size = (saves + saves_len + 8).next_multiple_of(32);
     let mut asm = Asm::new(64 + 8 * code.len() + pool.len());
     let labels = (0..labels).map(|_| asm.target()).collect();
-    let mut encoder = Encoder { asm, labels, allocation, vector_slots, general_slots, saves, size, calls: 0, marks: Vec::new() };
+    let mut encoder =
+        Encoder { asm, labels, allocation, vector_slots, general_slots, saves, size, calls: 0, marks: Vec::new(), flags: None };
     encoder.enter();
-    code.iter().for_each(|inst| encoder.inst(inst));
+    for (n, inst) in code.iter().enumerate() {
+        match inst {
+            // Nothing is encoded, so that the flags stay.
+            Inst::Mark(stmt) => encoder.marks.push((encoder.asm.len(), *stmt)),
+            Inst::LoopBegin if is_innermost(&code[n + 1..]) => encoder.asm.align(32),
+            Inst::LoopBegin | Inst::LoopEnd => {}
+            _ => {
+                let result = encoder.flags.take();
+                encoder.inst(inst, result);
+            }
+        }
+    }
     let Encoder { asm, marks, .. } = encoder;
     let (bytes, code_len) = asm.finish(pool);
     Encoded { bytes, code_len, marks }
+}
+
+/// Whether the loop that begins before this code has none inside.
+fn is_innermost(code: &[Inst]) -> bool {
+    code.iter().find(|inst| matches!(inst, Inst::LoopBegin | Inst::LoopEnd)).is_some_and(|inst| matches!(inst, Inst::LoopEnd))
 }
 
 struct Encoder<'a> {
@@ -72,6 +89,8 @@ struct Encoder<'a> {
     size: usize,
     calls: usize,
     marks: Vec<(usize, u32)>,
+    /// The register, and how much of it, whose value the flags are about.
+    flags: Option<(G, Width)>,
 }
 
 /// Instructions with one use here, as the manual spells them.
@@ -244,8 +263,8 @@ impl Encoder<'_> {
         }
     }
 
-    /// One instruction.
-    fn inst(&mut self, inst: &Inst) {
+    /// One instruction, after one that may have left flags about its result.
+    fn inst(&mut self, inst: &Inst, flags: Option<(G, Width)>) {
         match *inst {
             Inst::V3 { op, d, a, b } => {
                 let (to, a, b) = (self.write_v(d), self.read_v(a, Y14), self.src(b));
@@ -400,10 +419,8 @@ impl Encoder<'_> {
                 self.asm.op(Op::plain(0xFF), Size::B4, 2, Rm::Reg(RAX));
                 self.restore(saved);
             }
-            Inst::Mark(stmt) => self.marks.push((self.asm.len(), stmt)),
-            Inst::LoopBegin | Inst::LoopEnd => {}
             Inst::Return => self.leave(),
-            ref general => self.general(general),
+            ref general => self.general(general, flags),
         }
     }
 

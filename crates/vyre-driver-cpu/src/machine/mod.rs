@@ -4,6 +4,8 @@ pub(crate) mod alloc;
 pub(crate) mod asm;
 pub(crate) mod encode;
 pub(crate) mod lir;
+#[cfg(any(feature = "listing", test))]
+pub(crate) mod listing;
 pub(crate) mod memory;
 pub(crate) mod reg;
 

@@ -184,7 +184,7 @@ impl Encoder<'_> {
         }
     }
 
-    pub(super) fn general(&mut self, inst: &Inst) {
+    pub(super) fn general(&mut self, inst: &Inst, flags: Option<(G, Width)>) {
         match *inst {
             Inst::G2 { op, width, d, a, b } => {
                 let (a, b, to) = (self.read_g(a, RAX), self.gsrc(b), self.write_g(d));
@@ -206,6 +206,7 @@ impl Encoder<'_> {
                     Operand::Imm(imm) => self.arithmetic_imm(op.number(), width.size(), to, imm),
                 }
                 self.done_g(d, to);
+                self.flags = Some((d, width));
             }
             Inst::GMul { width, d, a, b } => {
                 let (a, b, to) = (self.read_g(a, RAX), self.gsrc(b), self.write_g(d));
@@ -286,14 +287,14 @@ impl Encoder<'_> {
                 self.done_g(d, to);
             }
             Inst::Set { cond, width, d, a, b } => {
-                self.compare(width, a, b);
+                self.compare(cond, width, a, b, flags);
                 let to = self.write_g(d);
                 self.asm.op(Op::escaped(0x90 | cond.number()), Size::B1, 0, Rm::Reg(to));
                 self.asm.op(MOVZX_BYTE, Size::B1, to, Rm::Reg(to));
                 self.done_g(d, to);
             }
             Inst::Choose { cond, width, a, b, d, x, y } => {
-                self.compare(width, a, b);
+                self.compare(cond, width, a, b, flags);
                 // Moves leave the flags as they are.
                 let (x, y, to) = (self.rm(x), self.rm(y), self.write_g(d));
                 let choose = |condition| Op::escaped(0x40 | condition);
@@ -338,7 +339,7 @@ impl Encoder<'_> {
                 self.done_g(d, RAX);
             }
             Inst::JumpIf { cond, width, a, b, to } => {
-                self.compare(width, a, b);
+                self.compare(cond, width, a, b, flags);
                 let to = self.label(to);
                 self.asm.jump_if(cond.number(), to);
             }
@@ -369,7 +370,12 @@ impl Encoder<'_> {
         }
     }
 
-    fn compare(&mut self, width: Width, a: G, b: GSrc) {
+    /// Sets the flags for a condition, unless they have it from the instruction before. The upper half of a result of 32 bits is zero.
+    fn compare(&mut self, cond: Cond, width: Width, a: G, b: GSrc, flags: Option<(G, Width)>) {
+        let known = flags == Some((a, width)) || flags == Some((a, Width::W32));
+        if known && b == GSrc::Imm(0) && matches!(cond, Cond::Equal | Cond::NotEqual) {
+            return;
+        }
         let (a, b) = (self.read_g(a, RAX), self.gsrc(b));
         match b {
             Operand::Imm(0) => self.asm.op(TEST, width.size(), a, Rm::Reg(a)),

@@ -4,6 +4,7 @@ mod aliasing;
 mod execution;
 mod floats;
 mod forms;
+mod listings;
 mod model;
 mod random;
 

@@ -348,6 +348,9 @@ impl Generator {
             0..=2 => {
                 let op = self.random.pick(&[G2::add, G2::sub, G2::and, G2::or, G2::xor]);
                 self.set_g(|d| Inst::G2 { op, width, d, a, b });
+                if self.random.once_in(3) {
+                    self.ask_about_zero();
+                }
             }
             3 => self.set_g(|d| Inst::GMul { width, d, a, b }),
             4 => {
@@ -380,6 +383,24 @@ impl Generator {
                 });
             }
         }
+    }
+
+    /// Compares with zero, which flags may tell: perhaps another register than that of the last instruction, perhaps more of it.
+    fn ask_about_zero(&mut self) {
+        if self.random.once_in(3) {
+            self.push(Inst::Mark(0));
+        }
+        let last = match self.program.code.last() {
+            Some(Inst::G2 { d, .. }) => *d,
+            _ => self.g(),
+        };
+        let (width, cond) = (self.width(), self.random.pick(&[Cond::Equal, Cond::NotEqual, Cond::Less]));
+        let (a, x, y, b) = (if self.g.contains(&last) { last } else { self.g() }, self.g(), self.g(), GSrc::Imm(0));
+        let set = self.random.once_in(2);
+        self.set_g(|d| match set {
+            true => Inst::Set { cond, width, d, a, b },
+            false => Inst::Choose { cond, width, a, b, d, x, y },
+        });
     }
 
     /// Stores what a register has, where nothing else is stored.
