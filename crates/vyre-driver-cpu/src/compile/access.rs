@@ -203,11 +203,13 @@ impl Lower<'_> {
             }
         }
         if !proven {
-            self.push(Inst::Jump(done));
+            self.push(Inst::ColdBegin);
             self.push(Inst::Label(outside));
             for loc in &locs {
                 self.copy_to(ty, loc, &Loc::Lit(0), &None);
             }
+            self.push(Inst::Jump(done));
+            self.push(Inst::ColdEnd);
             self.push(Inst::Label(done));
         }
         self.locs[result.index()] = Some(locs);
@@ -248,7 +250,7 @@ impl Lower<'_> {
             self.push(Inst::VMov { d, a: v });
         }
         if checked {
-            self.push(Inst::Jump(done));
+            self.push(Inst::ColdBegin);
             self.push(Inst::Label(slow));
             let since = self.splatted.len();
             let slowly = self.gather(result, false, buffer, element, index);
@@ -256,6 +258,8 @@ impl Lower<'_> {
             for (d, a) in parts.iter().zip(&slowly[0]) {
                 self.push(Inst::VMov { d: *d, a: *a });
             }
+            self.push(Inst::Jump(done));
+            self.push(Inst::ColdEnd);
             self.push(Inst::Label(done));
         }
         self.locs[result.index()] = Some(smallvec![Loc::Parts(parts)]);
@@ -676,7 +680,7 @@ impl Lower<'_> {
             }
         }
         if checked {
-            self.push(Inst::Jump(done));
+            self.push(Inst::ColdBegin);
             if let (Some(mask), Element::Word | Element::Double) = (&mask, element) {
                 self.push(Inst::Label(partial));
                 let wide = element == Element::Double;
@@ -691,6 +695,8 @@ impl Lower<'_> {
             let since = self.splatted.len();
             self.scatter(false, buffer, element, index, &values);
             self.forget_splats(since);
+            self.push(Inst::Jump(done));
+            self.push(Inst::ColdEnd);
             self.push(Inst::Label(done));
         }
     }

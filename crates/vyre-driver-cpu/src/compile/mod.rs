@@ -20,7 +20,7 @@ mod lower;
 mod ops;
 mod shape;
 
-use crate::machine::alloc::allocate;
+use crate::machine::alloc::{Allocation, allocate};
 use crate::machine::encode::encode;
 use crate::machine::lir::{Base, Cond, G2, GLoadKind, GSrc, Inst, Label, Mem, Width};
 use crate::machine::memory::CodeMemory;
@@ -67,10 +67,37 @@ impl Machine {
         let mut ssa = Ssa::of(kernel);
         ssa.optimize();
         hoist::hoist(&mut ssa);
-        Machine::of(&ssa, parts_of(kernel))
+        // The most vectors at a time whose values fit the registers.
+        let mut candidates = parts_of(&ssa);
+        let mut attempt = Attempt::of(&ssa, candidates.remove(0))?;
+        for parts in candidates {
+            if attempt.spilled <= MAX_SPILLED {
+                break;
+            }
+            attempt = Attempt::of(&ssa, parts)?;
+        }
+        attempt.finish(kernel)
     }
 
-    fn of(ssa: &Ssa, parts: u32) -> Result<Machine, Refused> {
+    fn context_size(&self) -> usize {
+        (BUFFERS + self.shared.len() * size_of::<BoundBuffer>()).next_multiple_of(64)
+    }
+}
+
+/// How many of the mentions of vectors may be in the frame before fewer vectors are taken at a time.
+const MAX_SPILLED: f32 = 0.04;
+
+/// Code that has places for its registers.
+struct Attempt {
+    /// One per phase: code, labels, scratch, constants, places.
+    phases: Vec<(Vec<Inst>, u32, usize, Pool, Allocation)>,
+    /// The part of vectors' mentions that is in the frame, in the worst phase.
+    spilled: f32,
+    slots_bytes: usize,
+}
+
+impl Attempt {
+    fn of(ssa: &Ssa, parts: u32) -> Result<Attempt, Refused> {
         let kernel = &ssa.kernel;
         let geometry = Geometry::new(kernel.workgroup_size, parts, kernel.size_matters().is_none());
         let mut uses = vec![0; ssa.values.len()];
@@ -83,19 +110,16 @@ impl Machine {
             loops: Loops::of(ssa),
             uses,
         };
-        let phases = group::phases(ssa, &|id| facts.shapes.escapes(id).leaves_loop);
-        let single = phases.len() == 1 && (geometry.flat || geometry.blocks() == 1 || !kernel.uses.barrier);
-        let mut slots_bytes = 0;
-        let mut machine = Vec::new();
-        let mut hasher = blake3::Hasher::new();
-        let mut bytes = 0;
-        for (n, items) in phases.iter().enumerate() {
+        let items = group::phases(ssa, &|id| facts.shapes.escapes(id).leaves_loop);
+        let single = items.len() == 1 && (geometry.flat || geometry.blocks() == 1 || !kernel.uses.barrier);
+        let mut attempt = Attempt { phases: Vec::new(), spilled: 0.0, slots_bytes: 0 };
+        for (n, phase) in items.iter().enumerate() {
             let mut lower = Lower::new(ssa, &facts, geometry);
             if !single {
-                lower.plan_slots(&phases);
-                slots_bytes = lower.slots.block_bytes.next_multiple_of(64) * geometry.blocks() as usize;
+                lower.plan_slots(&items);
+                attempt.slots_bytes = (lower.slots.block_bytes * geometry.blocks() as usize).next_multiple_of(64);
             }
-            lower.function(items, n == 0);
+            lower.function(phase, n == 0);
             if let Some(why) = lower.refused {
                 return Err(Refused(why));
             }
@@ -104,24 +128,55 @@ impl Machine {
                 return Err(Refused("it is too long".into()));
             }
             let allocation = allocate(&mut code, generals, vectors);
-            let encoded = encode(&code, labels, scratch, &pool.bytes, &allocation);
-            hasher.update(&encoded.bytes);
-            bytes += encoded.bytes.len() as u64;
-            machine.push(CodeMemory::new(&encoded.bytes).map_err(|error| Refused(error.to_string()))?);
+            attempt.spilled = attempt.spilled.max(allocation.spilled);
+            attempt.phases.push((code, labels, scratch, pool, allocation));
         }
-        let (shared, shared_bytes) = group::shared_offsets(kernel);
-        Ok(Machine { phases: machine, bytes, hash: *hasher.finalize().as_bytes(), shared, shared_bytes, slots_bytes })
+        Ok(attempt)
     }
 
-    fn context_size(&self) -> usize {
-        (BUFFERS + self.shared.len() * size_of::<BoundBuffer>()).next_multiple_of(64)
+    fn finish(self, kernel: &Kernel) -> Result<Machine, Refused> {
+        let mut phases = Vec::new();
+        let mut hasher = blake3::Hasher::new();
+        let mut bytes = 0;
+        for (code, labels, scratch, pool, allocation) in &self.phases {
+            let encoded = encode(code, *labels, *scratch, &pool.bytes, allocation);
+            hasher.update(&encoded.bytes);
+            bytes += encoded.bytes.len() as u64;
+            phases.push(CodeMemory::new(&encoded.bytes).map_err(|error| Refused(error.to_string()))?);
+        }
+        let (shared, shared_bytes) = group::shared_offsets(kernel);
+        let hash = *hasher.finalize().as_bytes();
+        Ok(Machine { phases, bytes, hash, shared, shared_bytes, slots_bytes: self.slots_bytes })
     }
 }
 
-/// Vectors of a block.
-fn parts_of(kernel: &Kernel) -> u32 {
-    let of_subgroup = if kernel.uses.subgroup { kernel.subgroup.unwrap_or(1).div_ceil(geometry::WIDTH) } else { 1 };
-    of_subgroup.max(1)
+/// How many vectors a block may have, the most first.
+///
+/// More vectors hide the time that single instructions take. They have to fit the workgroup: whole rows of it stay rows, and no
+/// block has lanes that are nobody which a smaller one would not have. Lanes that go different ways waste the time of the others, so that
+/// where loops are left one by one two vectors are enough.
+fn parts_of(ssa: &Ssa) -> Vec<u32> {
+    let kernel = &ssa.kernel;
+    let size = kernel.workgroup_size;
+    let least = if kernel.uses.subgroup { kernel.subgroup.unwrap_or(1).div_ceil(geometry::WIDTH).max(1) } else { 1 };
+    let may_be_flat = kernel.size_matters().is_none();
+    let one = Geometry::new(size, 1, may_be_flat);
+    let shapes = Shapes::of(ssa, &one);
+    let mut diverges = false;
+    ssa.for_each_inst(ssa.root, &mut |id, _| diverges |= shapes.is_divergent(id));
+    let mut parts: Vec<u32> = [4, 2, 1]
+        .into_iter()
+        .filter(|parts| {
+            let geometry = Geometry::new(size, *parts, may_be_flat);
+            let fits = (geometry.rows || !one.rows) && (!geometry.has_tail() || one.has_tail());
+            let not_wasted = geometry.flat || geometry.total().div_ceil(geometry::WIDTH) >= *parts;
+            *parts >= least && (*parts == least || fits && not_wasted && !(diverges && *parts > 2))
+        })
+        .collect();
+    if parts.is_empty() {
+        parts.push(least);
+    }
+    parts
 }
 
 fn count_uses(ssa: &Ssa, uses: &mut [u32]) {

@@ -625,6 +625,9 @@ pub(crate) enum Inst {
     },
     LoopBegin,
     LoopEnd,
+    /// Up to the end, code that hardly ever runs: it is put behind the rest. Nothing falls into it or out of it.
+    ColdBegin,
+    ColdEnd,
     Call {
         helper: Helper,
         argument: u64,
@@ -663,6 +666,10 @@ impl Inst {
                 | Inst::JumpIfByte { .. }
                 | Inst::LoopBegin
                 | Inst::LoopEnd
+                | Inst::ColdBegin
+                | Inst::ColdEnd
+                | Inst::ColdBegin
+                | Inst::ColdEnd
                 | Inst::Return
         )
     }
@@ -813,6 +820,8 @@ impl Inst {
             | Inst::Jump(_)
             | Inst::LoopBegin
             | Inst::LoopEnd
+            | Inst::ColdBegin
+            | Inst::ColdEnd
             | Inst::Call { .. }
             | Inst::Mark(_)
             | Inst::Return => {}
