@@ -9,7 +9,7 @@ use vyre::ir::Program;
 use vyre::passes::{PASSES, Pass, optimize};
 use vyre::text::suggest::nearest;
 
-/// Write a kernel in wire, text or JSON form, or in the SSA form that passes and compilers read.
+/// Write a kernel in wire, text or JSON form, in the SSA form that passes and compilers read, or as machine code.
 ///
 /// Every command takes a file in wire form where it takes text. What passes leave is a program like any other: it can be run. Its
 /// specialization constants have taken their defaults.
@@ -19,7 +19,8 @@ Examples:
   vyre emit kernel.vyre --to wire --out kernel.vyreb
   vyre emit kernel.vyreb --to text
   vyre emit kernel.vyre --to text --passes all
-  vyre emit kernel.vyre --to ssa --passes fold,dead")]
+  vyre emit kernel.vyre --to ssa --passes fold,dead
+  vyre emit kernel.vyre --to asm")]
 pub struct Args {
     /// A kernel in text or wire form; `-` is standard input
     #[arg(value_name = "FILE")]
@@ -48,6 +49,12 @@ enum Form {
     Json,
     /// Every value defined once; accesses that need no bounds check are marked
     Ssa,
+    /// What the compiler for CPUs decides: lanes, scalars and vectors, how memory is accessed
+    #[cfg(feature = "cpu")]
+    Spmd,
+    /// Machine code of this CPU, with the statement above its code
+    #[cfg(feature = "cpu")]
+    Asm,
 }
 
 /// What is done before the program is written.
@@ -103,6 +110,12 @@ fn ssa(program: &Program, passes: Option<&Passes>) -> Result<String, Failure> {
     Ok(ssa.with_notes(|access| if bounds.is_proven(access) { "in bounds" } else { "" }).to_string())
 }
 
+/// The program with its constants at their defaults, as code is made from it.
+#[cfg(feature = "cpu")]
+fn specialized(program: Program) -> Result<Program, Failure> {
+    Ok(vyre::specialize(&program, [])?)
+}
+
 pub fn emit(args: &Args) -> Result<(), Failure> {
     let program = load(&args.file)?;
     program.validated().map_err(Clone::clone)?;
@@ -116,6 +129,10 @@ pub fn emit(args: &Args) -> Result<(), Failure> {
             bytes
         }
         Form::Ssa => ssa(&program, args.passes.as_ref())?.into_bytes(),
+        #[cfg(feature = "cpu")]
+        Form::Spmd => vyre::cpu::decisions(&passed(specialized(program)?, args.passes.as_ref()))?.into_bytes(),
+        #[cfg(feature = "cpu")]
+        Form::Asm => vyre::cpu::machine_code(&passed(specialized(program)?, args.passes.as_ref()))?.into_bytes(),
     };
     match &args.out {
         Some(path) => {

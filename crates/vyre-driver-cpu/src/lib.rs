@@ -19,6 +19,9 @@ mod spread;
 mod threads;
 mod watchdog;
 
+pub use compile::show::decisions;
+#[cfg(feature = "listing")]
+pub use compile::show::machine_code;
 pub use options::Options;
 
 use device::CpuKernels;

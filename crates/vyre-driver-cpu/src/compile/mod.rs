@@ -19,6 +19,7 @@ mod hoist;
 mod lower;
 mod ops;
 mod shape;
+pub(crate) mod show;
 
 use crate::machine::alloc::{Allocation, allocate};
 use crate::machine::encode::encode;
@@ -64,24 +65,40 @@ impl Machine {
         if !is_supported() {
             return Err(Refused("this CPU has no AVX2, FMA or BMI".into()));
         }
-        let mut ssa = Ssa::of(kernel);
-        ssa.optimize();
-        hoist::hoist(&mut ssa);
-        // The most vectors at a time whose values fit the registers.
-        let mut candidates = parts_of(&ssa);
-        let mut attempt = Attempt::of(&ssa, candidates.remove(0))?;
-        for parts in candidates {
-            if attempt.spilled <= MAX_SPILLED {
-                break;
-            }
-            attempt = Attempt::of(&ssa, parts)?;
-        }
+        let (attempt, ..) = choose(&prepared(kernel))?;
         attempt.finish(kernel)
     }
 
     fn context_size(&self) -> usize {
         (BUFFERS + self.shared.len() * size_of::<BoundBuffer>()).next_multiple_of(64)
     }
+}
+
+/// The form that code is made from.
+fn prepared(kernel: &Arc<Kernel>) -> Ssa {
+    let mut ssa = Ssa::of(kernel);
+    ssa.optimize();
+    hoist::hoist(&mut ssa);
+    ssa
+}
+
+/// Code with the most vectors at a time whose values fit the registers; and what was tried, with how much went to the frame.
+fn choose(ssa: &Ssa) -> Result<(Attempt, Geometry, Vec<(u32, f32)>), Refused> {
+    let mut tried = Vec::new();
+    let candidates = parts_of(ssa);
+    let mut chosen = None;
+    for parts in candidates {
+        let attempt = Attempt::of(ssa, parts)?;
+        tried.push((parts, attempt.spilled));
+        let fits = attempt.spilled <= MAX_SPILLED;
+        chosen = Some((attempt, parts));
+        if fits {
+            break;
+        }
+    }
+    let (attempt, parts) = chosen.ok_or_else(|| Refused("there is no number of lanes for it".into()))?;
+    let geometry = Geometry::new(ssa.kernel.workgroup_size, parts, ssa.kernel.size_matters().is_none());
+    Ok((attempt, geometry, tried))
 }
 
 /// How many of the mentions of vectors may be in the frame before fewer vectors are taken at a time.
