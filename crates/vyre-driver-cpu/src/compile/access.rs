@@ -144,7 +144,7 @@ impl Lower<'_> {
                 self.load_contiguous(result, proven, buffer, element, index);
             }
             Shape::Linear(_) | Shape::Varying => {
-                let parts = self.gather(result, proven && self.mask.is_none(), buffer, element, index);
+                let parts = self.gather(result, proven, buffer, element, index);
                 self.locs[result.index()] = Some(parts.into_iter().map(Loc::Parts).collect());
             }
         }
@@ -413,8 +413,8 @@ impl Lower<'_> {
         let ty = self.ty(result);
         let indices = self.vectors(index, 0);
         let active: Parts = if unchecked {
-            let ones = self.ones();
-            smallvec![ones; self.parts()]
+            // What is proven holds for active lanes.
+            self.mask_vectors()
         } else {
             // A lane that is nobody may have an index that was never checked.
             let inside = self.inside(buffer, &indices);
@@ -541,7 +541,7 @@ impl Lower<'_> {
             }
             Shape::Uniform | Shape::Linear(_) | Shape::Varying => {
                 let values = self.stored(element, value);
-                self.scatter(proven && self.mask.is_none(), buffer, element, index, &values);
+                self.scatter(proven, buffer, element, index, &values);
             }
         }
     }
@@ -706,7 +706,7 @@ impl Lower<'_> {
         self.frame(area::BYTES);
         let indices = self.vectors(index, 0);
         let active = if unchecked {
-            None
+            self.mask.clone()
         } else {
             let inside = self.inside(buffer, &indices);
             let mask = self.mask.clone();

@@ -5,7 +5,7 @@
 //! those that are still there.
 
 use super::lower::{InLoop, Loc, Locs, Lower, Mask, Parts, Scope, components_of, scalar_of};
-use super::shape::Shape;
+use super::shape::{Shape, ends_of_loop};
 use crate::machine::lir::{Cond, G2, GSrc, Inst, Label, Src, V3, Width};
 use smallvec::SmallVec;
 use vyre_foundation::ssa::{InstId, InstKind, RegionId, Terminator, Value};
@@ -93,7 +93,9 @@ impl Lower<'_> {
         let scope = self.scopes.last()?;
         let here = scope.here.clone();
         Some(match self.mask.clone() {
-            None => here.iter().copied().map(|v| self.copy_v(v)).collect(),
+            // The same registers: who leaves from now on is taken out of the mask too.
+            None => here,
+            Some(mask) if mask == here => here,
             Some(mask) => mask.iter().zip(&here).map(|(a, b)| self.v3(V3::vpand, *a, *b)).collect(),
         })
     }
@@ -217,6 +219,11 @@ impl Lower<'_> {
 
     /// Copies several values at once: places that others still read are read first.
     fn copy_all(&mut self, values: &[Value], places: &[Locs], mask: &Mask) {
+        self.copy_all_under(values, places, mask, &[]);
+    }
+
+    /// The same; some of them for all lanes.
+    fn copy_all_under(&mut self, values: &[Value], places: &[Locs], mask: &Mask, unmasked: &[bool]) {
         let mut from: Vec<Locs> = Vec::with_capacity(values.len());
         for (n, value) in values.iter().enumerate() {
             let ty = self.ssa.value(*value).ty;
@@ -232,8 +239,9 @@ impl Lower<'_> {
             }
             from.push(locs);
         }
-        for ((value, from), place) in values.iter().zip(from).zip(places) {
+        for (n, ((value, from), place)) in values.iter().zip(from).zip(places).enumerate() {
             let ty = self.ty(*value);
+            let mask = if unmasked.get(n) == Some(&true) { &None } else { mask };
             for (from, to) in from.iter().zip(place) {
                 if !same(to, from) {
                     self.copy_to(ty, to, from, mask);
@@ -350,6 +358,7 @@ impl Lower<'_> {
             latch,
             args: places.to_vec(),
             waiting: Vec::new(),
+            unmasked: Vec::new(),
             results: Vec::new(),
         });
         let end = self.region(body);
@@ -407,7 +416,12 @@ impl Lower<'_> {
         let before = self.mask.clone();
         let entering = self.mask_vectors();
         let stay: Parts = entering.iter().map(|v| self.copy_v(*v)).collect();
-        let here: Parts = stay.iter().map(|_| self.new_v()).collect();
+        let mut ends = Vec::new();
+        ends_of_loop(ssa, body, &mut ends);
+        // Without `continue`, whoever is in the iteration begins the next.
+        let yields = usize::from(ssa.region(body).end.is_yield());
+        let continues = ends.iter().filter(|(_, is_break)| !is_break).count() > yields;
+        let here: Parts = if continues { stay.iter().map(|_| self.new_v()).collect() } else { stay.clone() };
         self.push(Inst::LoopBegin);
         self.push(Inst::Label(head));
         self.poll(id);
@@ -431,19 +445,23 @@ impl Lower<'_> {
         }
         self.jump_if_none(&stay, exit);
         for (here, stay) in here.iter().zip(&stay) {
-            self.push(Inst::VMov { d: *here, a: *stay });
+            if here != stay {
+                self.push(Inst::VMov { d: *here, a: *stay });
+            }
         }
         self.scopes.push(Scope { here: here.clone(), stay: Some(stay.clone()) });
         let around = std::mem::replace(&mut self.nobody, latch);
         let scope = Some(self.scopes.len() - 1);
-        self.mask = Some(here.iter().map(|v| self.copy_v(*v)).collect());
+        self.mask = Some(here.clone());
         let waiting: Vec<Locs> = places
             .iter()
             .zip(&args[1..])
             .map(|(place, arg)| if let Loc::Parts(_) = place[0] { place.clone() } else { self.new_locs(*arg) })
             .collect();
+        // What nobody asks for afterwards may change for those who have left, too.
+        let unmasked: Vec<bool> = results.iter().map(|result| !continues && self.facts.uses[result.index()] == 0).collect();
         let (args, results) = (places.to_vec(), collected);
-        self.loops.push(InLoop { inst: id, scope, exit, latch, args, waiting: waiting.clone(), results });
+        self.loops.push(InLoop { unmasked, inst: id, scope, exit, latch, args, waiting: waiting.clone(), results });
         let end = self.region(body);
         if let (End::Reached, Terminator::Yield(values)) = (end, &ssa.region(body).end) {
             let values = values.clone();
@@ -490,13 +508,13 @@ impl Lower<'_> {
     fn carry(&mut self, values: &[Value]) {
         let mask = self.mask.clone();
         let Some(around) = self.loops.last() else { return };
-        let (places, results) = (around.waiting.clone(), around.results.clone());
+        let (places, results, unmasked) = (around.waiting.clone(), around.results.clone(), around.unmasked.clone());
         for (n, value) in values.iter().enumerate() {
             if let Some(place) = &results[n] {
                 self.copy_value(*value, place, &mask);
             }
         }
-        self.copy_all(values, &places, &mask);
+        self.copy_all_under(values, &places, &mask, &unmasked);
     }
 
     fn leave_loop(&mut self, values: &[Value], is_break: bool) {
@@ -535,11 +553,14 @@ impl Lower<'_> {
         let Some(mask) = self.mask.clone() else { return };
         let Scope { here, stay, .. } = &self.scopes[scope];
         let (here, stay) = (here.clone(), stay.clone());
+        // Those who are here come last, since the mask may be them.
         for (n, v) in mask.iter().enumerate() {
-            self.push(Inst::V3 { op: V3::vpandn, d: here[n], a: *v, b: Src::Reg(here[n]) });
-            if let (true, Some(stay)) = (for_good, &stay) {
+            if let (true, Some(stay)) = (for_good, &stay)
+                && stay[n] != here[n]
+            {
                 self.push(Inst::V3 { op: V3::vpandn, d: stay[n], a: *v, b: Src::Reg(stay[n]) });
             }
+            self.push(Inst::V3 { op: V3::vpandn, d: here[n], a: *v, b: Src::Reg(here[n]) });
         }
     }
 

@@ -20,9 +20,10 @@ use smallvec::{SmallVec, smallvec};
 use std::collections::{HashMap, HashSet};
 use std::mem::offset_of;
 use vyre_foundation::analysis::{Scope as UniformScope, Uniformity};
-use vyre_foundation::ir::Access;
+use vyre_foundation::ir::{Access, Axis, BinaryOp, Builtin};
 use vyre_foundation::ssa::{Def, InstId, InstKind, Leaf, Op, RegionId, Ssa, Terminator, Value};
 use vyre_scalar::memory::byte_length;
+use vyre_spec::Scalar;
 
 /// A part of what a workgroup does.
 #[derive(Debug)]
@@ -68,6 +69,8 @@ pub(crate) struct Slots {
     /// The slots of this block.
     base: Option<G>,
     enabled: bool,
+    /// Whether there are no grid barriers.
+    one_phase: bool,
 }
 
 /// The program as parts: one list per phase.
@@ -199,6 +202,7 @@ impl Lower<'_> {
     /// Finds out what has to be kept between segments.
     pub fn plan_slots(&mut self, phases: &[Vec<Item>]) {
         let uniformity = Uniformity::of(self.ssa);
+        self.slots.one_phase = phases.len() == 1;
         let ssa = self.ssa;
         // Where values are made: the segment and the phase. Targets of copies belong to no segment.
         let mut homes: HashMap<Value, (usize, usize)> = HashMap::new();
@@ -221,6 +225,7 @@ impl Lower<'_> {
             });
             for_each_loop(items, &mut |inst| {
                 let InstKind::Loop { body, .. } = ssa.inst(inst).kind else { return };
+                self.slots.kept.insert(ssa.region(body).args[0]);
                 for (result, arg) in ssa.inst(inst).results.iter().zip(&ssa.region(body).args[1..]) {
                     self.slots.alias.insert(*result, *arg);
                 }
@@ -284,6 +289,10 @@ impl Lower<'_> {
             return match leaf {
                 Leaf::Lit { .. } | Leaf::Len { .. } | Leaf::Builtin { .. } => true,
             };
+        }
+        // A register is nothing in another phase.
+        if depth > 0 && self.slots.one_phase && self.slots.kept.contains(&value) {
+            return true;
         }
         let ssa = self.ssa;
         match ssa.op(value) {
@@ -476,7 +485,6 @@ impl Lower<'_> {
         let limit = self.g_src(to);
         let args = &ssa.region(body).args;
         self.set(args[0], Loc::G(counter));
-        self.slots.kept.insert(args[0]);
         self.push(Inst::JumpIf { cond: Cond::AboveEqual, width: Width::W32, a: counter, b: limit, to: exit });
         self.push(Inst::LoopBegin);
         self.push(Inst::Label(head));
@@ -505,6 +513,9 @@ impl Lower<'_> {
         let several = self.geometry.blocks() > 1;
         let before = std::mem::take(&mut self.code);
         let outer_head = std::mem::take(&mut self.block_head);
+        let limit = if retire.is_none() && several { self.block_limit(segment) } else { None };
+        let before_blocks = std::mem::take(&mut self.code);
+        self.forget_blocks();
         self.in_block_head = false;
         let block = several.then(|| self.new_g());
         self.block = block;
@@ -537,6 +548,7 @@ impl Lower<'_> {
         let head = std::mem::replace(&mut self.block_head, outer_head);
         self.in_block_head = true;
         self.block = None;
+        self.code.extend(before_blocks);
         if let Some(any) = alive_any {
             self.push(Inst::GImm { d: any, imm: 0 });
         }
@@ -546,16 +558,22 @@ impl Lower<'_> {
                 self.code.extend(body);
             }
             Some(block) => {
-                let again = self.new_label();
+                let (again, over) = (self.new_label(), self.new_label());
+                let (lanes, total) = (self.geometry.lanes() as i32, self.geometry.total() as i32);
+                let end = limit.map_or(GSrc::Imm(total), GSrc::Reg);
                 self.push(Inst::GImm { d: block, imm: 0 });
+                if limit.is_some() {
+                    let (cond, width) = (Cond::AboveEqual, Width::W32);
+                    self.push(Inst::JumpIf { cond, width, a: block, b: end, to: over });
+                }
                 self.push(Inst::LoopBegin);
                 self.push(Inst::Label(again));
                 self.code.extend(head);
                 self.code.extend(body);
-                let (lanes, total) = (self.geometry.lanes() as i32, self.geometry.total() as i32);
                 self.push(Inst::G2 { op: G2::add, width: Width::W32, d: block, a: block, b: GSrc::Imm(lanes) });
-                self.push(Inst::JumpIf { cond: Cond::Below, width: Width::W32, a: block, b: GSrc::Imm(total), to: again });
+                self.push(Inst::JumpIf { cond: Cond::Below, width: Width::W32, a: block, b: end, to: again });
                 self.push(Inst::LoopEnd);
+                self.push(Inst::Label(over));
             }
         }
         self.forget_blocks();
@@ -563,6 +581,38 @@ impl Lower<'_> {
             self.push(Inst::JumpIf { cond: Cond::Equal, width: Width::W32, a: any, b: GSrc::Imm(0), to: end });
         }
         self.register_copies(&segment.copies);
+    }
+
+    /// Where the blocks end that have anything to do: in a segment that is all under `if lid.x < limit`.
+    fn block_limit(&mut self, segment: &Segment) -> Option<G> {
+        let ssa = self.ssa;
+        let total = self.geometry.total();
+        if total != self.geometry.size[0] || self.slots.alive.is_some() || !segment.copies.is_empty() {
+            return None;
+        }
+        let (last, ops) = segment.insts.split_last()?;
+        let InstKind::If { cond, otherwise, .. } = ssa.inst(*last).kind else { return None };
+        let nothing_else = ssa.region(otherwise).insts.is_empty() && ssa.inst(*last).results.is_empty();
+        // What is computed on the way is for this segment alone.
+        let private = ops.iter().all(|id| {
+            let inst = ssa.inst(*id);
+            let is_kept = |value: &Value| self.slots.kept.contains(value) || self.slots.places.contains_key(value);
+            matches!(inst.kind, InstKind::Op(_)) && !inst.results.iter().any(is_kept)
+        });
+        let (index, limit) = match *ssa.op(cond)? {
+            Op::Binary { op: BinaryOp::Lt, ty: Scalar::U32, left, right } => (left, right),
+            Op::Binary { op: BinaryOp::Gt, ty: Scalar::U32, left, right } => (right, left),
+            _ => return None,
+        };
+        let by_id = ssa.leaf(index) == Some(Leaf::Builtin { builtin: Builtin::Local(Axis::X) });
+        if !nothing_else || !private || !by_id || !self.can_be_made_again(limit, 0) || self.shape(limit) != Shape::Uniform {
+            return None;
+        }
+        let (limit, total) = (self.g(limit), self.imm(u64::from(total)));
+        let d = self.new_g();
+        let (cond, width) = (Cond::Below, Width::W32);
+        self.push(Inst::Choose { cond, width, a: limit, b: total.into(), d, x: limit, y: total });
+        Some(d)
     }
 
     /// The mask that a block begins with.
@@ -591,15 +641,7 @@ impl Lower<'_> {
         };
         if kept.is_some() {
             self.jump_if_none(&here, next);
-            self.mask = Some(
-                here.iter()
-                    .map(|v| {
-                        let d = self.new_v();
-                        self.push(Inst::VMov { d, a: *v });
-                        d
-                    })
-                    .collect(),
-            );
+            self.mask = Some(here.clone());
         }
         self.scopes.push(Scope { here, stay: None });
         self.nobody = next;

@@ -75,6 +75,8 @@ pub(crate) struct InLoop {
     pub args: Vec<Locs>,
     /// Where carried values wait for the next iteration: those that are not varying, which lanes that are still in this one read.
     pub waiting: Vec<Locs>,
+    /// Which carried values are changed for all lanes, because nobody reads them after the loop.
+    pub unmasked: Vec<bool>,
     /// Where the results of those that are not varying are collected, if lanes leave at different times and somebody wants them.
     pub results: Vec<Option<Locs>>,
 }

@@ -668,8 +668,6 @@ impl Inst {
                 | Inst::LoopEnd
                 | Inst::ColdBegin
                 | Inst::ColdEnd
-                | Inst::ColdBegin
-                | Inst::ColdEnd
                 | Inst::Return
         )
     }
