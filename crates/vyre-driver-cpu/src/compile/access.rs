@@ -5,10 +5,10 @@
 //! outside of a buffer is read, and no byte of an inactive lane is written.
 
 use super::helpers::{self, area};
-use super::lower::{Loc, Locs, Lower, MachineLeaf, Mask, Parts, components_of, is_float, is_wide, scalar_of, width_of};
+use super::lower::{Loc, Lower, MachineLeaf, Mask, Parts, components_of, is_float, scalar_of, width_of};
 use super::shape::Shape;
 use crate::machine::lir::{
-    Base, Cond, G2, GLoadKind, GSrc, GStoreKind, Inst, LoadKind, Mem, Shift, Src, StoreKind, V2I, V3, Widen, Width,
+    Base, Cond, GLoadKind, GSrc, GStoreKind, Inst, LoadKind, Mem, Shift, Src, StoreKind, V2I, V3, Widen, Width,
 };
 use crate::machine::reg::{G, V};
 use smallvec::{SmallVec, smallvec};
@@ -252,9 +252,9 @@ impl Lower<'_> {
         if checked {
             self.push(Inst::ColdBegin);
             self.push(Inst::Label(slow));
-            let since = self.splatted.len();
+            let around = std::mem::replace(&mut self.in_cold, true);
             let slowly = self.gather(result, false, buffer, element, index);
-            self.forget_splats(since);
+            self.in_cold = around;
             for (d, a) in parts.iter().zip(&slowly[0]) {
                 self.push(Inst::VMov { d: *d, a: *a });
             }
@@ -659,11 +659,8 @@ impl Lower<'_> {
         let mask = self.mask.clone();
         let partial = self.new_label();
         if let Some(mask) = &mask {
-            let bits = self.mask_bits(&Some(mask.clone()));
-            let all = self.imm((1u64 << self.geometry.lanes()) - 1);
-            let (cond, width) = (Cond::NotEqual, Width::W32);
             let to = if matches!(element, Element::Word | Element::Double) { partial } else { slow };
-            self.push(Inst::JumpIf { cond, width, a: bits, b: all.into(), to });
+            self.jump_unless_all(mask, to);
         }
         let at = self.element_at(buffer, element, base);
         for (n, v) in values[0].clone().into_iter().enumerate() {
@@ -692,9 +689,9 @@ impl Lower<'_> {
                 self.push(Inst::Jump(done));
             }
             self.push(Inst::Label(slow));
-            let since = self.splatted.len();
+            let around = std::mem::replace(&mut self.in_cold, true);
             self.scatter(false, buffer, element, index, &values);
-            self.forget_splats(since);
+            self.in_cold = around;
             self.push(Inst::Jump(done));
             self.push(Inst::ColdEnd);
             self.push(Inst::Label(done));

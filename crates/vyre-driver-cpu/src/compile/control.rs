@@ -6,7 +6,7 @@
 
 use super::lower::{InLoop, Loc, Locs, Lower, Mask, Parts, Scope, components_of, scalar_of};
 use super::shape::{Shape, ends_of_loop};
-use crate::machine::lir::{Cond, G2, GSrc, Inst, Label, Src, V3, Width};
+use crate::machine::lir::{Cond, G2, GSrc, Inst, Src, V3, Width};
 use smallvec::SmallVec;
 use vyre_foundation::ssa::{InstId, InstKind, RegionId, Terminator, Value};
 use vyre_spec::Scalar;
@@ -352,7 +352,6 @@ impl Lower<'_> {
         self.poll(id);
         let mask = self.mask.clone();
         self.loops.push(InLoop {
-            inst: id,
             scope: None,
             exit,
             latch,
@@ -461,7 +460,7 @@ impl Lower<'_> {
         // What nobody asks for afterwards may change for those who have left, too.
         let unmasked: Vec<bool> = results.iter().map(|result| !continues && self.facts.uses[result.index()] == 0).collect();
         let (args, results) = (places.to_vec(), collected);
-        self.loops.push(InLoop { unmasked, inst: id, scope, exit, latch, args, waiting: waiting.clone(), results });
+        self.loops.push(InLoop { unmasked, scope, exit, latch, args, waiting: waiting.clone(), results });
         let end = self.region(body);
         if let (End::Reached, Terminator::Yield(values)) = (end, &ssa.region(body).end) {
             let values = values.clone();

@@ -16,9 +16,10 @@ use super::lower::{Loc, Locs, Lower, MachineLeaf, Parts, Scope, components_of, i
 use super::shape::Shape;
 use crate::machine::lir::{Cond, G2, GLoadKind, GSrc, GStoreKind, Inst, Label, LoadKind, Mem, Src, StoreKind, V3, Width};
 use crate::machine::reg::G;
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet};
 use std::mem::offset_of;
+use std::ops::Range;
 use vyre_foundation::analysis::{Scope as UniformScope, Uniformity};
 use vyre_foundation::ir::{Access, Axis, BinaryOp, Builtin};
 use vyre_foundation::ssa::{Def, InstId, InstKind, Leaf, Op, RegionId, Ssa, Terminator, Value};
@@ -60,6 +61,9 @@ pub(crate) struct Slots {
     again: HashSet<Value>,
     /// Values of the workgroup, which stay in their registers.
     kept: HashSet<Value>,
+    /// Arguments of loops whose slot another value writes, and which.
+    shared: HashSet<Value>,
+    in_place: HashSet<(Value, Value)>,
     /// A value that stands for another: the result of a loop is what its argument was last.
     alias: HashMap<Value, Value>,
     /// Where the lanes of a block that are not retired are.
@@ -231,6 +235,9 @@ impl Lower<'_> {
                 }
             });
         }
+        // By value: the last segment that mentions it by itself, and not what a loop made of it.
+        let mut last_use: HashMap<Value, usize> = HashMap::new();
+        let mut handed_on: Vec<(Value, Value)> = Vec::new();
         let mut number = 0;
         for (phase, items) in phases.iter().enumerate() {
             let of_workgroup =
@@ -246,9 +253,14 @@ impl Lower<'_> {
             for_each_segment(items, &mut |segment| {
                 number += 1;
                 for id in &segment.insts {
-                    uses_below(ssa, *id, &mut |value| uses(value, number));
+                    uses_below(ssa, *id, &mut |value| {
+                        last_use.insert(value, number);
+                        uses(value, number);
+                    });
                 }
                 for (target, source) in &segment.copies {
+                    last_use.insert(*source, number);
+                    handed_on.push((*target, *source));
                     // What the workgroup keeps is copied behind the segment.
                     uses(*source, if of_workgroup(*target) { 0 } else { number });
                 }
@@ -272,6 +284,27 @@ impl Lower<'_> {
                 };
                 self.slots.places.insert(value, offset);
                 offset += bytes * usize::from(components_of(ty));
+            }
+        }
+        let mut ranges: HashMap<Value, Range<usize>> = HashMap::new();
+        let mut number = 0;
+        phases.iter().for_each(|items| loop_ranges(ssa, items, &mut number, &mut ranges));
+        // What is handed to the next iteration can be written where the argument is, if nobody reads that any more.
+        for (target, source) in handed_on {
+            let is_argument = matches!(ssa.value(target).def, Def::Argument(..));
+            let after = homes.get(&source).map(|(segment, _)| *segment);
+            let read_later = last_use.get(&target).copied().unwrap_or(0) > after.unwrap_or(0);
+            let same_kind = self.shape(target) == self.shape(source);
+            let of_this_loop = |after: usize| ranges.get(&target).is_some_and(|range| range.contains(&after));
+            if let (true, false, true, Some(place), Some(after)) =
+                (is_argument, read_later, same_kind, self.slots.places.get(&target).copied(), after)
+                && of_this_loop(after)
+                && self.slots.places.contains_key(&source)
+                && !self.slots.shared.contains(&target)
+            {
+                self.slots.places.insert(source, place);
+                self.slots.shared.insert(target);
+                self.slots.in_place.insert((target, source));
             }
         }
         let retires = ssa_retires(ssa);
@@ -481,7 +514,7 @@ impl Lower<'_> {
         let (head, latch, exit) = (self.new_label(), self.new_label(), self.new_label());
         let counter = self.new_g();
         let start = self.loc(from, 0);
-        self.copy_to(vyre_spec::Scalar::U32, &Loc::G(counter), &start, &None);
+        self.copy_to(Scalar::U32, &Loc::G(counter), &start, &None);
         let limit = self.g_src(to);
         let args = &ssa.region(body).args;
         self.set(args[0], Loc::G(counter));
@@ -716,6 +749,9 @@ impl Lower<'_> {
         for (target, source) in copies {
             let home = self.alias(*target);
             let Some(place) = self.slots.places.get(&home).copied() else { continue };
+            if self.slots.in_place.contains(&(home, *source)) {
+                continue;
+            }
             let count = components_of(self.ssa.value(*source).ty);
             let locs: Locs = (0..count).map(|component| self.loc(*source, component)).collect();
             moves.push((home, place, locs));
@@ -829,6 +865,27 @@ fn for_each_segment<'a>(items: &'a [Item], each: &mut dyn FnMut(&'a Segment)) {
                 for_each_segment(otherwise, each);
             }
             Item::Loop { body, .. } => for_each_segment(body, each),
+            Item::Break | Item::Continue | Item::Retire(_) => {}
+        }
+    }
+}
+
+/// By argument of a loop: the segments in it.
+fn loop_ranges(ssa: &Ssa, items: &[Item], number: &mut usize, ranges: &mut HashMap<Value, Range<usize>>) {
+    for item in items {
+        match item {
+            Item::Segment(_) => *number += 1,
+            Item::If { then, otherwise, .. } => {
+                loop_ranges(ssa, then, number, ranges);
+                loop_ranges(ssa, otherwise, number, ranges);
+            }
+            Item::Loop { inst, body } => {
+                let first = *number + 1;
+                loop_ranges(ssa, body, number, ranges);
+                if let InstKind::Loop { body, .. } = ssa.inst(*inst).kind {
+                    ranges.extend(ssa.region(body).args.iter().map(|arg| (*arg, first..*number + 1)));
+                }
+            }
             Item::Break | Item::Continue | Item::Retire(_) => {}
         }
     }

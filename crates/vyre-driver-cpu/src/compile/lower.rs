@@ -18,7 +18,7 @@ use std::mem::offset_of;
 use vyre_foundation::analysis::{Bounds, Floats, Loops, Ranges};
 use vyre_foundation::ir::{Axis, Builtin};
 use vyre_foundation::kernel::BufferId;
-use vyre_foundation::ssa::{InstId, Leaf, Ssa, Value};
+use vyre_foundation::ssa::{Leaf, Ssa, Value};
 use vyre_spec::{FloatMode, Scalar, ValueType};
 
 /// The vectors of a varying value: one per part, two where elements have 64 bits.
@@ -66,7 +66,6 @@ pub(crate) struct Scope {
 
 /// A loop that code is in.
 pub(crate) struct InLoop {
-    pub inst: InstId,
     /// Its place among the scopes if it is divergent.
     pub scope: Option<usize>,
     pub exit: Label,
@@ -128,6 +127,8 @@ pub(crate) struct Lower<'a> {
     pub slots: super::group::Slots,
     /// Whether code goes to the start of the block.
     pub in_block_head: bool,
+    /// Whether code hardly ever runs, so that nothing is prepared for it.
+    pub in_cold: bool,
     pub refused: Option<String>,
 }
 
@@ -615,6 +616,9 @@ impl Lower<'_> {
                 if let Some(known) = self.splats.get(&(value, component)) {
                     return known.clone();
                 }
+                if self.in_cold {
+                    return self.as_vectors(ty, &loc);
+                }
                 // Vectors of leaves are made where the leaves are, and stay.
                 let parts = match self.ssa.leaf(value) {
                     Some(Leaf::Len { .. } | Leaf::Lit { .. }) => self.at_entry(|lower| lower.as_vectors(ty, &loc)),
@@ -777,6 +781,17 @@ impl Lower<'_> {
         let bits = self.new_g();
         self.push(Inst::Signs { d: bits, a: any });
         bits
+    }
+
+    /// Jumps if a lane of the mask is not active.
+    pub fn jump_unless_all(&mut self, mask: &Parts, to: Label) {
+        let mut all = mask[0];
+        for part in &mask[1..] {
+            all = self.v3(V3::vpand, all, *part);
+        }
+        let bits = self.new_g();
+        self.push(Inst::Signs { d: bits, a: all });
+        self.push(Inst::JumpIf { cond: Cond::NotEqual, width: Width::W32, a: bits, b: GSrc::Imm(0xFF), to });
     }
 
     /// One bit per lane that is active.

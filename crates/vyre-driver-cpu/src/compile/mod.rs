@@ -1,7 +1,7 @@
 //! From a kernel to machine code.
 //!
 //! ```text
-//! Kernel ──▶ Ssa ──passes, hoist──▶ Ssa ──shapes, facts──▶ phases of segments ──lower──▶ machine::lir ──▶ bytes
+//! Kernel ──▶ Ssa ──passes, hoist, unroll──▶ Ssa ──shapes, facts──▶ phases of segments ──lower──▶ machine::lir ──▶ bytes
 //! ```
 //!
 //! A workgroup's invocations become the lanes of *blocks*, 8, 16 or 32 at a time ([`geometry`]). What is uniform is scalar code, the rest
@@ -20,6 +20,7 @@ mod lower;
 mod ops;
 mod shape;
 pub(crate) mod show;
+mod unroll;
 
 use crate::machine::alloc::{Allocation, allocate};
 use crate::machine::encode::encode;
@@ -79,6 +80,7 @@ fn prepared(kernel: &Arc<Kernel>) -> Ssa {
     let mut ssa = Ssa::of(kernel);
     ssa.optimize();
     hoist::hoist(&mut ssa);
+    unroll::unroll(&mut ssa);
     ssa
 }
 
@@ -246,6 +248,7 @@ impl<'a> Lower<'a> {
             scratch: 0,
             slots: Slots::default(),
             in_block_head: false,
+            in_cold: false,
             refused: None,
         }
     }

@@ -151,7 +151,11 @@ impl Lower<'_> {
                     let results: Parts = a.into_iter().map(|a| self.shift_by_literal(op, ty, a, by as u32)).collect();
                     return results;
                 }
-                let results: Parts = a.into_iter().zip(b).map(|(a, b)| self.binary_v(op, ty, a, b)).collect();
+                // Numbers below 2³¹ are ordered the same with a sign.
+                let small = |value: Value| self.facts.ranges.of_value(value).high < 1 << 31;
+                let ordered = matches!(op, BinaryOp::Lt | BinaryOp::Gt | BinaryOp::Le | BinaryOp::Ge);
+                let compared = if ty == Scalar::U32 && ordered && small(left) && small(right) { Scalar::I32 } else { ty };
+                let results: Parts = a.into_iter().zip(b).map(|(a, b)| self.binary_v(op, compared, a, b)).collect();
                 self.fit(ty, op.info().result_type(ty), results)
             }
             Op::Ternary { op, ty, operands: [first, second, third] } => {
@@ -296,6 +300,12 @@ impl Lower<'_> {
                 self.push(Inst::Set { cond, width, d, a, b });
                 Some(d)
             }
+            (BinaryOp::Mul, None) if self.power_of_two(right).is_some() => {
+                let imm = self.power_of_two(right).unwrap_or(0);
+                let (a, d) = (self.g(left), self.new_g());
+                self.push(Inst::GShift { op: GShift::Left, width, d, a, imm });
+                Some(d)
+            }
             (BinaryOp::Mul, None) => {
                 let (a, b, d) = (self.g(left), self.g_src(right), self.new_g());
                 self.push(Inst::GMul { width, d, a, b });
@@ -322,6 +332,11 @@ impl Lower<'_> {
             }
             (_, None) => None,
         }
+    }
+
+    /// The exponent of a literal that is a power of two.
+    fn power_of_two(&self, value: Value) -> Option<u8> {
+        self.ssa.literal(value).filter(|bits| bits.is_power_of_two()).map(|bits| bits.trailing_zeros() as u8)
     }
 
     // Floats.
@@ -388,8 +403,17 @@ impl Lower<'_> {
     }
 
     fn not(&mut self, v: V) -> V {
-        let ones = self.ones();
+        let ones = self.constant32(u32::MAX);
         self.v3(V3::vpxor, v, ones)
+    }
+
+    /// a > b, unsigned.
+    fn above_32(&mut self, a: V, b: Src) -> V {
+        let top = self.constant32(1 << 31);
+        let a = self.v3(V3::vpxor, a, top);
+        let b = self.in_reg(b);
+        let b = self.v3(V3::vpxor, b, top);
+        self.v3(V3::vpcmpgtd, a, b)
     }
 
     fn unary_v(&mut self, op: UnaryOp, ty: Scalar, a: V) -> V {
@@ -697,13 +721,10 @@ impl Lower<'_> {
             BinaryOp::Ge => self.at_least_32(a, b),
             BinaryOp::Le => self.at_most_32(a, b),
             BinaryOp::Lt => {
-                let not = self.at_least_32(a, b);
-                self.not(not)
+                let b = self.in_reg(b);
+                self.above_32(b, a.into())
             }
-            BinaryOp::Gt => {
-                let not = self.at_most_32(a, b);
-                self.not(not)
-            }
+            BinaryOp::Gt => self.above_32(a, b),
             BinaryOp::Div | BinaryOp::Rem => self.divide_32(op, signed, a, b),
             BinaryOp::Copysign | BinaryOp::Pow | BinaryOp::And | BinaryOp::Or => self.call_binary(op, ty, a, b),
         }

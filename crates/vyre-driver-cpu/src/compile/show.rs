@@ -1,9 +1,9 @@
 //! What the compiler makes of a program, for people: its decisions, and its code.
 
+use super::Refused;
 use super::geometry::Geometry;
 use super::group::{self, Item};
 use super::shape::{Shape, Shapes};
-use super::{Attempt, Refused};
 use std::fmt::Write;
 use std::sync::Arc;
 use vyre_foundation::analysis::Bounds;

@@ -26,7 +26,8 @@ impl Bounds {
     /// The facts of a form.
     #[must_use]
     pub fn of(ssa: &Ssa) -> Bounds {
-        let mut proven = vec![false; ssa.kernel.accesses.len()];
+        // An access that a compiler has written out several times is several instructions, all of which have to be.
+        let mut insts: Vec<Option<(AccessId, bool)>> = vec![None; ssa.insts.len()];
         Flow::new(ssa).run(&mut |flow, inst| {
             let (access, buffer, index) = match ssa.inst(inst).kind {
                 InstKind::Load { access, buffer, index }
@@ -41,9 +42,15 @@ impl Bounds {
             };
             let index = flow.range(index);
             let count = ssa.kernel.buffer(buffer).count;
-            proven[access.index()] = index.below.contains(buffer) || count.is_some_and(|count| index.high < count);
+            let is_below = index.below.contains(buffer) || count.is_some_and(|count| index.high < count);
+            insts[inst.index()] = Some((access, is_below));
         });
-        Bounds { proven }
+        let mut seen = vec![None; ssa.kernel.accesses.len()];
+        for (access, is_below) in insts.into_iter().flatten() {
+            let all: &mut Option<bool> = &mut seen[access.index()];
+            *all = Some(all.unwrap_or(true) && is_below);
+        }
+        Bounds { proven: seen.into_iter().map(|all| all == Some(true)).collect() }
     }
 
     /// Whether the index of an access is below its buffer's length whenever it is reached.
