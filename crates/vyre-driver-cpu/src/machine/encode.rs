@@ -136,6 +136,10 @@ mod vex {
     pub const fn vpgather(wide: bool) -> Vex {
         vex(P66, M0F38, wide, 0x90)
     }
+    /// reg = reg × rm + first.
+    pub const fn vfmadd132(wide: bool) -> Vex {
+        vex(P66, M0F38, wide, 0x98)
+    }
     /// reg = first × reg + rm.
     pub const fn vfmadd213(wide: bool) -> Vex {
         vex(P66, M0F38, wide, 0xA8)
@@ -203,6 +207,10 @@ impl Encoder<'_> {
         self.v(vex::VMOVDQA_STORE, B256, reg, Rm::Mem(at));
     }
 
+    fn is_in_frame(&self, reg: V) -> bool {
+        matches!(self.allocation.v(reg), Place::Slot(_))
+    }
+
     /// The register that has a vector; one from the frame is brought to `scratch`.
     fn read_v(&mut self, reg: V, scratch: u8) -> u8 {
         match self.allocation.v(reg) {
@@ -267,6 +275,11 @@ impl Encoder<'_> {
     fn inst(&mut self, inst: &Inst, flags: Option<(G, Width)>) {
         match *inst {
             Inst::V3 { op, d, a, b } => {
+                // Only the second operand can be in memory.
+                let (a, b) = match b {
+                    Src::Reg(b) if op.commutes() && !self.is_in_frame(b) && self.is_in_frame(a) => (b, Src::Reg(a)),
+                    Src::Reg(_) | Src::Mem(_) => (a, b),
+                };
                 let (to, a, b) = (self.write_v(d), self.read_v(a, Y14), self.src(b));
                 self.asm.vex(op.vex(), B256, to, a, b);
                 self.done_v(d);
@@ -312,8 +325,16 @@ impl Encoder<'_> {
                 self.done_v(d);
             }
             Inst::Fma { op, d, a, b, c } => {
-                let (to, a, b, c) = (self.write_v(d), self.read_v(a, Y14), self.read_v(b, Y15), self.src(c));
-                self.fma(op, to, a, b, c);
+                let (to, c) = (self.write_v(d), self.src(c));
+                match (self.src(a.into()), self.src(b.into()), c) {
+                    (factor @ Rm::Mem(_), Rm::Reg(other), Rm::Reg(c)) | (Rm::Reg(other), factor @ Rm::Mem(_), Rm::Reg(c)) => {
+                        self.fma_with_factor(op, to, factor, other, c);
+                    }
+                    _ => {
+                        let (a, b) = (self.read_v(a, Y14), self.read_v(b, Y15));
+                        self.fma(op, to, a, b, c);
+                    }
+                }
                 self.done_v(d);
             }
             Inst::VMov { d, a } => self.move_v(d, a),
@@ -455,6 +476,19 @@ impl Encoder<'_> {
             self.v(vex::VMOVDQA_LOAD, B256, d, Rm::Reg(factor));
         }
         self.asm.vex(vex::vfmadd213(wide), B256, d, other, c);
+    }
+
+    /// factor × other + c, where the factor is in memory.
+    fn fma_with_factor(&mut self, op: Fma, d: u8, factor: Rm, other: u8, c: u8) {
+        let wide = op == Fma::pd;
+        if d == other && d != c {
+            self.asm.vex(vex::vfmadd132(wide), B256, d, c, factor);
+            return;
+        }
+        if d != c {
+            self.v(vex::VMOVDQA_LOAD, B256, d, Rm::Reg(c));
+        }
+        self.asm.vex(vex::vfmadd231(wide), B256, d, other, factor);
     }
 
     fn gather(&mut self, wide: bool, d: V, base: G, index: V, mask: V) {
