@@ -19,34 +19,35 @@ fn devices_lists_what_can_run_programs() {
     assert!(shown.status.success());
     let shown = text(&shown.stdout);
     let lines: Vec<&str> = shown.lines().collect();
-    let [head, bulk, reference] = lines[..] else { panic!("a head and two rows in\n{shown}") };
-    for (heading, cell) in
-        [("id", "bulk"), ("device", "bulk evaluator 0"), ("workgroup", "1024 of 1024"), ("capabilities", "subgroups, f16")]
-    {
-        let column = head.find(heading).expect("there is such a column");
-        assert!(bulk[column..].starts_with(cell), "{cell} below {heading} in\n{shown}");
+    let [head, cpu, bulk, reference] = lines[..] else { panic!("a head and three rows in\n{shown}") };
+    for (row, id, device) in [(cpu, "cpu", std::env::consts::ARCH), (bulk, "bulk", "bulk evaluator 0")] {
+        for (heading, cell) in [("id", id), ("device", device), ("workgroup", "1024 of 1024"), ("capabilities", "subgroups, f16")]
+        {
+            let column = head.find(heading).expect("there is such a column");
+            assert!(row[column..].starts_with(cell), "{cell} below {heading} in\n{shown}");
+        }
     }
     assert!(reference.starts_with("reference ") && reference.ends_with("f64, grid barriers"), "{shown}");
     let listed: serde_json::Value = serde_json::from_slice(&vyre(&["devices", "--json"]).stdout).expect("it is JSON");
-    assert_eq!(listed["backends"][0]["id"], "bulk");
+    assert_eq!(listed["backends"][0]["id"], "cpu");
     assert_eq!(listed["backends"][0]["capabilities"]["f64"], true);
 }
 
 #[test]
 fn every_backend_gives_the_same_bytes() {
-    for backend in ["reference", "bulk", "auto"] {
+    for backend in ["reference", "bulk", "cpu", "auto"] {
         let ran = vyre(&[&XOR[..], &["--backend", backend]].concat());
         assert_eq!(text(&ran.stdout), "out: u32[3] = 6 5 4\n", "{}", text(&ran.stderr));
     }
     let unknown = vyre(&[&XOR[..], &["--backend", "gpu"]].concat());
     assert_eq!(unknown.status.code(), Some(2));
-    assert!(text(&unknown.stderr).contains("use one of bulk, reference"));
+    assert!(text(&unknown.stderr).contains("use one of cpu, bulk, reference"));
     let timed: serde_json::Value =
         serde_json::from_slice(&vyre(&[&XOR[..], &["--backend", "bulk", "--timed", "--json"]].concat()).stdout)
             .expect("it is JSON");
     assert!(timed["wall_ns"].as_u64().is_some_and(|time| time > 0));
     let explained = vyre(&[&XOR[..], &["--backend", "auto", "--explain"]].concat());
-    assert_eq!(text(&explained.stderr), "bulk: fits\n");
+    assert_eq!(text(&explained.stderr), "cpu: fits\n");
     let fuel = vyre(&[&XOR[..], &["--backend", "bulk", "--fuel", "9"]].concat());
     assert_eq!(fuel.status.code(), Some(2));
 }
@@ -72,7 +73,7 @@ fn backends_are_fuzzed_against_the_reference() {
     let out = std::env::temp_dir().join(format!("vyre-devices-{}", std::process::id()));
     let out = out.to_str().expect("a plain path");
     let flags = ["--seed", "3", "--programs", "200", "--inputs", "2", "--out", out];
-    for backend in ["bulk", "reference"] {
+    for backend in ["cpu", "bulk", "reference"] {
         let ran = vyre(&[&["fuzz", "--backend", backend, "--against", "reference"][..], &flags].concat());
         assert!(ran.status.success(), "{}{}", text(&ran.stdout), text(&ran.stderr));
     }
@@ -80,5 +81,5 @@ fn backends_are_fuzzed_against_the_reference() {
     assert!(otherwise.status.success(), "{}{}", text(&otherwise.stdout), text(&otherwise.stderr));
     let unknown = vyre(&["fuzz", "--backend", "gpu"]);
     assert_eq!(unknown.status.code(), Some(2));
-    assert!(text(&unknown.stderr).contains("there are bulk, reference"), "{}", text(&unknown.stderr));
+    assert!(text(&unknown.stderr).contains("there are cpu, bulk, reference"), "{}", text(&unknown.stderr));
 }

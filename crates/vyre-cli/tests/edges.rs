@@ -108,8 +108,8 @@ fn run() {
             (&["run", "long.vyre"], 0, "… (--full shows all)"),
             (&["run", "long.vyre", "--full"], 0, " 299\n"),
             // Where it runs.
-            (&["run", "add.vyre", "--in", "a=1", "--backend", "auto", "--explain"], 0, "bulk: fits"),
-            (&["run", "add.vyre", "--in", "a=1", "--timed"], 0, "on bulk, a grid of 1 x 1 x 1 workgroups of 2 x 1 x 1"),
+            (&["run", "add.vyre", "--in", "a=1", "--backend", "auto", "--explain"], 0, "cpu: fits"),
+            (&["run", "add.vyre", "--in", "a=1", "--timed"], 0, "on cpu, a grid of 1 x 1 x 1 workgroups of 2 x 1 x 1"),
             (&["run", "racy.vyre", "--schedule", "reverse"], 0, "out: u32[1] = 0"),
             (&["run", "racy.vyre", "--fuel", "1"], 1, "E0712"),
             (&["run", "racy.vyre", "--schedule", "reverse", "--backend", "bulk"], 2, "--schedule"),
@@ -133,7 +133,7 @@ fn run() {
     // JSON has whole numbers as they are, and says where it ran.
     let (code, found) = object(at, &["run", "wide.vyre", "--json"]);
     assert_eq!((code, &found["outputs"][0]["values"]), (0, &json!([-5, 9_223_372_036_854_775_807i64])), "{found}");
-    assert_eq!((&found["backend"], &found["grid"]), (&json!("bulk"), &json!([2, 1, 1])));
+    assert_eq!((&found["backend"], &found["grid"]), (&json!("cpu"), &json!([2, 1, 1])));
     let (code, found) = object(at, &["run", "add.vyre", "--in", "a=-7", "--json"]);
     assert_eq!((code, &found["outputs"][0]["values"]), (0, &json!([-6])), "{found}");
     let (code, found) = object(at, &["run", "count.vyre", "--in", "x=0..9", "--json"]);

@@ -45,12 +45,12 @@ fn exit_status_and_words_of_every_edge() {
     let missing = folder.path().join("missing.vyre").display().to_string();
     // Arguments, exit status, and words of what is said.
     let edges: &[(&[&str], i32, &[&str])] = &[
-        (&[&right], 0, &["right.vyre  passed", "1 held", "1 passed, 0 failed, 0 skipped on bulk"]),
+        (&[&right], 0, &["right.vyre  passed", "1 held", "1 passed, 0 failed, 0 skipped on cpu"]),
         (&["--backend", "reference", &right], 0, &["on reference"]),
         (
             &[&wrong],
             1,
-            &["failed", "wrong.vyre:1: `out`: expected [2, 4], found [2, 3]", "to see the first again: vyre test --backend bulk"],
+            &["failed", "wrong.vyre:1: `out`: expected [2, 4], found [2, 3]", "to see the first again: vyre test --backend cpu"],
         ),
         (&[&both], 1, &["1 of 2", "expected [9], found [8]"]),
         (&[&no_trap], 1, &["expected trap 3 at [0, 0, 0], but it ran to the end"]),
@@ -58,7 +58,7 @@ fn exit_status_and_words_of_every_edge() {
         (&[&nothing], 1, &["has no directive"]),
         (&[&directive], 1, &["line 1: inputs and expectation are separated by ->"]),
         (&[&binary], 1, &["has no directive"]),
-        (&[&racy], 3, &["skipped", "the order of invocations may show", "nothing was run on bulk: 1 skipped"]),
+        (&[&racy], 3, &["skipped", "the order of invocations may show", "nothing was run on cpu: 1 skipped"]),
         (&[&unreadable], 3, &["cannot be read, so there is nothing to run"]),
         (&[&racy, &right], 0, &["1 passed, 0 failed, 1 skipped"]),
         (&[&right, &wrong], 1, &["1 passed, 1 failed"]),
@@ -67,7 +67,7 @@ fn exit_status_and_words_of_every_edge() {
         (&[&missing], 2, &["cannot read"]),
         (&[&missing, &right], 2, &["cannot read", "1 passed"]),
         (&[&wrong, &missing], 2, &["1 failed", "cannot read"]),
-        (&["--backend", "gpu", &right], 2, &["use one of bulk, reference"]),
+        (&["--backend", "gpu", &right], 2, &["use one of cpu, bulk, reference"]),
         (&["--backend"], 2, &["--backend"]),
         (&[&right, "--junit", &right], 2, &["is read by the command"]),
         (&[&right, "--junit", "/nowhere/at/all.xml"], 2, &["/nowhere/at/all.xml"]),
@@ -117,10 +117,13 @@ fn junit_has_every_file_with_its_reason() {
 
 #[test]
 fn the_files_of_vyre_hold_on_its_backends() {
-    let output = vyre(&["test", "--backend", "bulk"]);
-    let (out, err) = said(&output);
-    let last = out.lines().last().unwrap_or_default();
-    assert!(output.status.success(), "{err}\n{last}\n{}", out.lines().filter(|line| line.contains("failed")).collect::<String>());
-    let passed: u32 = last.split(' ').next().and_then(|n| n.parse().ok()).expect("a number");
-    assert!(passed > 700, "{last}");
+    for backend in ["cpu", "bulk"] {
+        let output = vyre(&["test", "--backend", backend]);
+        let (out, err) = said(&output);
+        let last = out.lines().last().unwrap_or_default();
+        let failed: String = out.lines().filter(|line| line.contains("failed")).collect();
+        assert!(output.status.success(), "{backend}: {err}\n{last}\n{failed}");
+        let passed: u32 = last.split(' ').next().and_then(|n| n.parse().ok()).expect("a number");
+        assert!(passed > 700, "{backend}: {last}");
+    }
 }

@@ -817,6 +817,32 @@ fn outputs_are_zero_first_only_if_that_is_asked_for() {
 }
 
 #[test]
+fn bytes_that_cannot_be_written_are_not_bound_to_a_buffer_that_is() {
+    let device = gates();
+    let writes = ready(&device, "program p {\n workgroup 2\n buffer out: output u32[2] @0\n out[gid.x] = 7\n}");
+    let bytes = words([9, 9]);
+    let refused = writes.run(&device, &mut [Binding::In(&bytes)], Deadline::NONE);
+    assert!(matches!(refused, Err(DeviceError::Other(_))), "{refused:?}");
+}
+
+#[test]
+fn a_part_of_the_workgroups_is_not_run_where_all_wait_for_each_other() {
+    let device = gates();
+    let waits = ready(
+        &device,
+        "program p {\n workgroup 2\n buffer out: output u32[8] @0\n out[gid.x] = 7\n barrier.grid\n out[7 - gid.x] = 8\n}",
+    );
+    for groups in [0..1, 1..4, 2..2] {
+        let mut out = words([9; 8]);
+        let mut bindings = [Binding::Out(&mut out)];
+        let call = &mut Call { code: &waits.code, launch: &waits.launch, groups, zero_outputs: true, bindings: &mut bindings };
+        let refused = device.run(call, Deadline::NONE);
+        assert!(matches!(refused, Err(DeviceError::Other(_))), "{refused:?}");
+        assert_eq!(unwords(&out), [9; 8]);
+    }
+}
+
+#[test]
 fn memory_is_zero_and_too_much_of_it_is_an_error() {
     let device = gates();
     let memory = device.allocate(100_000).unwrap();

@@ -38,7 +38,9 @@ pub use vyre_driver::{
     ResidentRange, ResidentStep, Resource, Results, TimedDispatchResult, VyreBackend, backend, device, files, grid_sync, json,
     observability, pipeline, route, specialization,
 };
-// Linked for its registrations.
+// Linked for their registrations.
+#[cfg(feature = "cpu")]
+pub use vyre_driver_cpu as cpu;
 use vyre_driver_reference as _;
 pub use vyre_foundation::{Diagnostic, Location, Report};
 pub use vyre_foundation::{

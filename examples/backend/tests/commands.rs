@@ -14,7 +14,7 @@ fn said(output: &Output) -> (String, String) {
 #[test]
 fn it_is_listed_beside_the_others() {
     let (out, _) = said(&vyre(&["devices"]));
-    assert!(["bulk", "reference", "example"].iter().all(|id| out.lines().any(|line| line.starts_with(id))), "{out}");
+    assert!(["cpu", "bulk", "reference", "example"].iter().all(|id| out.lines().any(|line| line.starts_with(id))), "{out}");
 }
 
 #[test]

@@ -1,18 +1,422 @@
 //! From a kernel to machine code.
+//!
+//! ```text
+//! Kernel ──▶ Ssa ──passes, hoist──▶ Ssa ──shapes, facts──▶ phases of segments ──lower──▶ machine::lir ──▶ bytes
+//! ```
+//!
+//! A workgroup's invocations become the lanes of *blocks*, 8, 16 or 32 at a time ([`geometry`]). What is uniform is scalar code, the rest
+//! vectors ([`shape`]); control that lanes take apart is masks ([`control`]); barriers cut the program into segments, each of which runs for
+//! all blocks ([`group`]). What code needs to know of a dispatch it finds in a [`context`].
 
+mod access;
+mod context;
+mod control;
+mod exchange;
+mod geometry;
+mod group;
+mod helpers;
+mod hoist;
+mod lower;
+mod ops;
+mod shape;
+
+use crate::machine::alloc::{Allocation, allocate};
+use crate::machine::encode::encode;
+use crate::machine::lir::{Base, Cond, G2, GLoadKind, GSrc, Inst, Label, Mem, Width};
+use crate::machine::memory::CodeMemory;
+use crate::run::{Job, MachineCode, Scratch, Stopped};
+use context::{BUFFERS, BoundBuffer, Context, NO_TRAP};
+use geometry::Geometry;
+use group::{Item, Slots};
+use lower::{Facts, Lower, Pool};
+use shape::Shapes;
+use std::collections::HashMap;
+use std::mem::offset_of;
+use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use vyre_foundation::analysis::{Bounds, Floats, Loops, Ranges};
 use vyre_foundation::kernel::Kernel;
+use vyre_foundation::ssa::Ssa;
 
 /// Why a kernel is left to the portable evaluator.
 #[derive(Clone, Debug)]
 pub(crate) struct Refused(pub String);
 
 /// A kernel as machine code.
-pub(crate) struct Machine {}
+pub(crate) struct Machine {
+    /// One function per phase.
+    phases: Vec<CodeMemory>,
+    bytes: u64,
+    hash: [u8; 32],
+    /// Where the workgroup memory of a buffer begins.
+    shared: Vec<Option<usize>>,
+    shared_bytes: usize,
+    slots_bytes: usize,
+}
+
+/// The most instructions of a function; what is longer goes to the evaluator, so that compiling stays cheap and displacements small.
+const MAX_CODE: usize = 1 << 20;
 
 impl Machine {
     /// Compiles a kernel.
-    pub fn compile(_: &Arc<Kernel>) -> Result<Machine, Refused> {
-        Err(Refused("the compiler is not there yet".into()))
+    pub fn compile(kernel: &Arc<Kernel>) -> Result<Machine, Refused> {
+        if !is_supported() {
+            return Err(Refused("this CPU has no AVX2, FMA or BMI".into()));
+        }
+        let mut ssa = Ssa::of(kernel);
+        ssa.optimize();
+        hoist::hoist(&mut ssa);
+        // The most vectors at a time whose values fit the registers.
+        let mut candidates = parts_of(&ssa);
+        let mut attempt = Attempt::of(&ssa, candidates.remove(0))?;
+        for parts in candidates {
+            if attempt.spilled <= MAX_SPILLED {
+                break;
+            }
+            attempt = Attempt::of(&ssa, parts)?;
+        }
+        attempt.finish(kernel)
+    }
+
+    fn context_size(&self) -> usize {
+        (BUFFERS + self.shared.len() * size_of::<BoundBuffer>()).next_multiple_of(64)
+    }
+}
+
+/// How many of the mentions of vectors may be in the frame before fewer vectors are taken at a time.
+const MAX_SPILLED: f32 = 0.04;
+
+/// Code that has places for its registers.
+struct Attempt {
+    /// One per phase: code, labels, scratch, constants, places.
+    phases: Vec<(Vec<Inst>, u32, usize, Pool, Allocation)>,
+    /// The part of vectors' mentions that is in the frame, in the worst phase.
+    spilled: f32,
+    slots_bytes: usize,
+}
+
+impl Attempt {
+    fn of(ssa: &Ssa, parts: u32) -> Result<Attempt, Refused> {
+        let kernel = &ssa.kernel;
+        let geometry = Geometry::new(kernel.workgroup_size, parts, kernel.size_matters().is_none());
+        let mut uses = vec![0; ssa.values.len()];
+        count_uses(ssa, &mut uses);
+        let facts = Facts {
+            shapes: Shapes::of(ssa, &geometry),
+            bounds: Bounds::of(ssa),
+            ranges: Ranges::of(ssa),
+            floats: Floats::of(ssa),
+            loops: Loops::of(ssa),
+            uses,
+        };
+        let items = group::phases(ssa, &|id| facts.shapes.escapes(id).leaves_loop);
+        let single = items.len() == 1 && (geometry.flat || geometry.blocks() == 1 || !kernel.uses.barrier);
+        let mut attempt = Attempt { phases: Vec::new(), spilled: 0.0, slots_bytes: 0 };
+        for (n, phase) in items.iter().enumerate() {
+            let mut lower = Lower::new(ssa, &facts, geometry);
+            if !single {
+                lower.plan_slots(&items);
+                attempt.slots_bytes = (lower.slots.block_bytes * geometry.blocks() as usize).next_multiple_of(64);
+            }
+            lower.function(phase, n == 0);
+            if let Some(why) = lower.refused {
+                return Err(Refused(why));
+            }
+            let Lower { mut code, generals, vectors, labels, scratch, pool, .. } = lower;
+            if code.len() > MAX_CODE {
+                return Err(Refused("it is too long".into()));
+            }
+            let allocation = allocate(&mut code, generals, vectors);
+            attempt.spilled = attempt.spilled.max(allocation.spilled);
+            attempt.phases.push((code, labels, scratch, pool, allocation));
+        }
+        Ok(attempt)
+    }
+
+    fn finish(self, kernel: &Kernel) -> Result<Machine, Refused> {
+        let mut phases = Vec::new();
+        let mut hasher = blake3::Hasher::new();
+        let mut bytes = 0;
+        for (code, labels, scratch, pool, allocation) in &self.phases {
+            let encoded = encode(code, *labels, *scratch, &pool.bytes, allocation);
+            hasher.update(&encoded.bytes);
+            bytes += encoded.bytes.len() as u64;
+            phases.push(CodeMemory::new(&encoded.bytes).map_err(|error| Refused(error.to_string()))?);
+        }
+        let (shared, shared_bytes) = group::shared_offsets(kernel);
+        let hash = *hasher.finalize().as_bytes();
+        Ok(Machine { phases, bytes, hash, shared, shared_bytes, slots_bytes: self.slots_bytes })
+    }
+}
+
+/// How many vectors a block may have, the most first.
+///
+/// More vectors hide the time that single instructions take. They have to fit the workgroup: whole rows of it stay rows, and no
+/// block has lanes that are nobody which a smaller one would not have. Lanes that go different ways waste the time of the others, so that
+/// where loops are left one by one two vectors are enough.
+fn parts_of(ssa: &Ssa) -> Vec<u32> {
+    let kernel = &ssa.kernel;
+    let size = kernel.workgroup_size;
+    let least = if kernel.uses.subgroup { kernel.subgroup.unwrap_or(1).div_ceil(geometry::WIDTH).max(1) } else { 1 };
+    let may_be_flat = kernel.size_matters().is_none();
+    let one = Geometry::new(size, 1, may_be_flat);
+    let shapes = Shapes::of(ssa, &one);
+    let mut diverges = false;
+    ssa.for_each_inst(ssa.root, &mut |id, _| diverges |= shapes.is_divergent(id));
+    let mut parts: Vec<u32> = [4, 2, 1]
+        .into_iter()
+        .filter(|parts| {
+            let geometry = Geometry::new(size, *parts, may_be_flat);
+            let fits = (geometry.rows || !one.rows) && (!geometry.has_tail() || one.has_tail());
+            let not_wasted = geometry.flat || geometry.total().div_ceil(geometry::WIDTH) >= *parts;
+            *parts >= least && (*parts == least || fits && not_wasted && !(diverges && *parts > 2))
+        })
+        .collect();
+    if parts.is_empty() {
+        parts.push(least);
+    }
+    parts
+}
+
+fn count_uses(ssa: &Ssa, uses: &mut [u32]) {
+    ssa.for_each_inst(ssa.root, &mut |_, inst| inst.kind.for_each_operand(&mut |value| uses[value.index()] += 1));
+    ssa.for_each_region(ssa.root, &mut |_, region| region.end.values().iter().for_each(|value| uses[value.index()] += 1));
+}
+
+/// Whether this CPU has what code is made of.
+fn is_supported() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    {
+        macro_rules! all {
+            ($($name:tt)*) => { true $(&& std::is_x86_feature_detected!($name))* };
+        }
+        all!("avx2" "fma" "f16c" "bmi1" "bmi2" "lzcnt" "popcnt")
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    false
+}
+
+impl<'a> Lower<'a> {
+    fn new(ssa: &'a Ssa, facts: &'a Facts, geometry: Geometry) -> Lower<'a> {
+        Lower {
+            ssa,
+            facts,
+            geometry,
+            mode: ssa.kernel.floats,
+            entry: Vec::new(),
+            group_head: Vec::new(),
+            block_head: Vec::new(),
+            code: Vec::new(),
+            generals: 0,
+            vectors: 0,
+            labels: 1,
+            pool: Pool::default(),
+            tables: HashMap::new(),
+            locs: vec![None; ssa.values.len()],
+            splats: HashMap::new(),
+            splatted: Vec::new(),
+            leaves: HashMap::new(),
+            vector_leaves: HashMap::new(),
+            mask: None,
+            scopes: Vec::new(),
+            nobody: Label(0),
+            loops: Vec::new(),
+            bail: Label(0),
+            block: None,
+            flat_end: None,
+            group: None,
+            scratch: 0,
+            slots: Slots::default(),
+            in_block_head: false,
+            refused: None,
+        }
+    }
+
+    /// The function of one phase.
+    fn function(&mut self, items: &[Item], is_first: bool) {
+        if self.geometry.flat {
+            self.flat_function();
+        } else {
+            self.group_function(items, is_first);
+        }
+        let entry = std::mem::take(&mut self.entry);
+        self.code.splice(0..0, entry);
+        self.push(Inst::Label(self.bail));
+        self.push(Inst::Return);
+    }
+
+    /// Workgroups that are one range of invocations: a loop over blocks of it.
+    fn flat_function(&mut self) {
+        let size = self.geometry.total() as i32;
+        let (block, end) = (self.new_g(), self.new_g());
+        for (d, offset) in [(block, offset_of!(Context, first_group)), (end, offset_of!(Context, end_group))] {
+            let group = self.load_g(GLoadKind::W32, Mem::context(offset));
+            self.push(Inst::GMul { width: Width::W64, d, a: group, b: GSrc::Imm(size) });
+        }
+        (self.block, self.flat_end) = (Some(block), Some(end));
+        let before = std::mem::take(&mut self.code);
+        self.whole_block();
+        let body = std::mem::replace(&mut self.code, before);
+        let head = std::mem::take(&mut self.block_head);
+        let again = self.new_label();
+        self.push(Inst::LoopBegin);
+        self.push(Inst::Label(again));
+        self.code.extend(head);
+        self.code.extend(body);
+        let lanes = self.geometry.lanes() as i32;
+        self.push(Inst::G2 { op: G2::add, width: Width::W64, d: block, a: block, b: GSrc::Imm(lanes) });
+        self.push(Inst::JumpIf { cond: Cond::Below, width: Width::W64, a: block, b: end.into(), to: again });
+        self.push(Inst::LoopEnd);
+        // Leaves of workgroups do not change in between.
+        let group_head = std::mem::take(&mut self.group_head);
+        self.entry.extend(group_head);
+    }
+
+    /// All of the program for one block.
+    fn whole_block(&mut self) {
+        let next = self.new_label();
+        self.enter_block(true, next);
+        let root = self.ssa.root;
+        self.region(root);
+        self.push(Inst::Label(next));
+        self.scopes.clear();
+        self.mask = None;
+    }
+
+    fn group_function(&mut self, items: &[Item], is_first: bool) {
+        let group = self.new_g();
+        self.group = Some(group);
+        self.push(Inst::GLoad { kind: GLoadKind::W32, d: group, from: Mem::context(offset_of!(Context, first_group)) });
+        let again = self.new_label();
+        self.push(Inst::LoopBegin);
+        self.push(Inst::Label(again));
+        self.clear_shared();
+        let before = std::mem::take(&mut self.code);
+        if self.slots.block_bytes > 0 || self.is_planned() {
+            self.items(items, is_first);
+        } else {
+            self.single_segment();
+        }
+        let body = std::mem::replace(&mut self.code, before);
+        let head = std::mem::take(&mut self.group_head);
+        self.code.extend(head);
+        self.code.extend(body);
+        self.push(Inst::G2 { op: G2::add, width: Width::W32, d: group, a: group, b: GSrc::Imm(1) });
+        let b = GSrc::Mem(Mem { base: Base::Context, index: None, disp: offset_of!(Context, end_group) as i32 });
+        self.push(Inst::JumpIf { cond: Cond::Below, width: Width::W32, a: group, b, to: again });
+        self.push(Inst::LoopEnd);
+    }
+
+    /// A program without barriers, or of a single block: a loop over blocks of all of it.
+    fn single_segment(&mut self) {
+        let block = (self.geometry.blocks() > 1).then(|| self.new_g());
+        self.block = block;
+        let before = std::mem::take(&mut self.code);
+        self.whole_block();
+        let body = std::mem::replace(&mut self.code, before);
+        let head = std::mem::take(&mut self.block_head);
+        let Some(block) = block else {
+            self.code.extend(head);
+            self.code.extend(body);
+            return;
+        };
+        let again = self.new_label();
+        self.push(Inst::GImm { d: block, imm: 0 });
+        self.push(Inst::LoopBegin);
+        self.push(Inst::Label(again));
+        self.code.extend(head);
+        self.code.extend(body);
+        let (lanes, total) = (self.geometry.lanes() as i32, self.geometry.total() as i32);
+        self.push(Inst::G2 { op: G2::add, width: Width::W32, d: block, a: block, b: GSrc::Imm(lanes) });
+        self.push(Inst::JumpIf { cond: Cond::Below, width: Width::W32, a: block, b: GSrc::Imm(total), to: again });
+        self.push(Inst::LoopEnd);
+    }
+}
+
+impl MachineCode for Machine {
+    fn phases(&self) -> u32 {
+        self.phases.len() as u32
+    }
+
+    fn context_bytes(&self) -> usize {
+        if self.phases.len() > 1 { self.slots_bytes.next_multiple_of(64) } else { 0 }
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        let slots = if self.phases.len() > 1 { 0 } else { self.slots_bytes };
+        self.context_size() + self.shared_bytes.next_multiple_of(64) + slots
+    }
+
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn hash(&self) -> [u8; 32] {
+        self.hash
+    }
+
+    fn run(&self, job: &Job<'_>, groups: Range<u32>, scratch: &mut Scratch) -> Result<(), Stopped> {
+        let launch = job.launch;
+        let memory = scratch.memory().as_mut_ptr();
+        let shared = self.context_size();
+        let slots = shared + self.shared_bytes.next_multiple_of(64);
+        let invocations: [u32; 3] = std::array::from_fn(|axis| launch.grid[axis].wrapping_mul(launch.workgroup_size[axis]));
+        let mut context = Context {
+            stop: job.stop.as_ptr().cast(),
+            first_group: 0,
+            end_group: 0,
+            group_y: 0,
+            group_z: 0,
+            grid: launch.grid,
+            invocations,
+            shared: memory.wrapping_add(shared),
+            slots: memory.wrapping_add(slots),
+            trapped: NO_TRAP,
+            tag: 0,
+            size: launch.workgroup_size,
+        };
+        // SAFETY: the scratch has `scratch_bytes`, of which the context and its buffers are the beginning.
+        let buffers = unsafe { memory.add(BUFFERS).cast::<BoundBuffer>() };
+        for (n, (buffer, offset)) in job.buffers.iter().zip(&self.shared).enumerate() {
+            let address = match offset {
+                Some(offset) => memory.wrapping_add(shared + offset),
+                None => buffer.data,
+            };
+            // SAFETY: there is room for every buffer of the kernel.
+            unsafe { buffers.add(n).write(BoundBuffer { address, length: u64::from(buffer.length) }) };
+        }
+        let [nx, ny, _] = launch.grid;
+        let phased = self.phases.len() > 1;
+        let mut next = groups.start;
+        let entry = self.phases[job.phase as usize].entry();
+        while next < groups.end {
+            // Code runs workgroups that follow each other along x; one at a time where each has a context of its own.
+            let x = next % nx;
+            let count = if phased { 1 } else { (groups.end - next).min(nx - x) };
+            (context.first_group, context.end_group) = (x, x + count);
+            (context.group_y, context.group_z) = (next / nx % ny, next / nx / ny);
+            if phased {
+                let number = (next - job.first_group) as usize;
+                context.slots = job.contexts.wrapping_add(number * self.context_bytes());
+            }
+            // SAFETY: the context is as code expects it: it is at the beginning of the scratch, and the buffers follow. Code touches
+            // nothing else but the buffers inside their lengths, the scratch and its own frame.
+            unsafe {
+                memory.cast::<Context>().write(std::ptr::read(&context));
+                let function: extern "sysv64" fn(*mut u8) = std::mem::transmute(entry);
+                function(memory);
+                let Context { trapped, tag, .. } = memory.cast::<Context>().read();
+                (context.trapped, context.tag) = (trapped, tag);
+            }
+            if job.stop.load(Relaxed) {
+                return Err(Stopped);
+            }
+            next += count;
+        }
+        if context.trapped != NO_TRAP {
+            scratch.note_trap(context.trapped, context.tag);
+        }
+        Ok(())
     }
 }

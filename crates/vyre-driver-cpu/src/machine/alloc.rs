@@ -36,6 +36,8 @@ pub(crate) struct Allocation {
     pub vector_slots: u32,
     /// One per call, in order: the registers that it has to leave as they are and would not.
     pub saved: Vec<Saved>,
+    /// The part of the mentions of vectors that is in the frame, iterations counted.
+    pub spilled: f32,
 }
 
 /// Registers that are held across a call, as bits.
@@ -69,8 +71,10 @@ pub(crate) fn allocate(code: &mut [Inst], general: u32, vectors: u32) -> Allocat
     let mut saved = vec![Saved::default(); calls.len()];
     g.across(&places_g.places, &calls, |call, bits| saved[call].general = bits & !KEPT_BY_CALLS);
     v.across(&places_v.places, &calls, |call, bits| saved[call].vectors = bits);
+    let spilled = v.spilled(&places_v.places);
     Allocation {
         saved,
+        spilled,
         general: places_g.places,
         vectors: places_v.places,
         general_slots: places_g.slots,
@@ -143,6 +147,7 @@ impl Walk {
     fn find(&mut self, code: &mut [Inst]) {
         let mut inside = 0u32;
         let mut weight = 1f32;
+        let mut cold = 0;
         for (inst, n) in code.iter_mut().zip(0u32..) {
             match inst {
                 Inst::LoopBegin => {
@@ -157,11 +162,14 @@ impl Walk {
                     inside = ended.outer;
                     weight = weight_at(self.loops[inside as usize].depth);
                 }
+                Inst::ColdBegin => cold += 1,
+                Inst::ColdEnd => cold -= 1,
                 Inst::Call { .. } => self.calls.push(2 * n),
                 Inst::VMov { .. } | Inst::GMov { width: Width::W64, .. } => self.moves.push(n as usize),
                 _ => {}
             }
             let (g, v, loops) = (&mut self.g, &mut self.v, &self.loops);
+            let weight = if cold > 0 { 0.01 } else { weight };
             inst.for_each_reg(&mut |reg, role| {
                 let writes = matches!(role, Role::Write | Role::Early | Role::Clobber);
                 let time = 2 * n + u32::from(role == Role::Write);
@@ -187,6 +195,18 @@ fn weight_at(depth: u32) -> f32 {
 }
 
 impl Lives {
+    /// The part of all mentions that is in the frame.
+    fn spilled(&self, places: &[Place]) -> f32 {
+        let (mut all, mut in_frame) = (1f32, 0f32);
+        for (life, place) in self.lives.iter().zip(places) {
+            all += life.uses;
+            if let Place::Slot(_) = place {
+                in_frame += life.uses;
+            }
+        }
+        in_frame / all
+    }
+
     #[inline]
     fn mention(&mut self, reg: u32, time: u32, writes: bool, weight: f32, inside: u32, loops: &[Loop]) {
         let life = &mut self.lives[reg as usize];

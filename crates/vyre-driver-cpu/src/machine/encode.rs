@@ -57,26 +57,30 @@ pub(crate) fn encode(code: &[Inst], labels: u32, scratch: usize, pool: &[u8], al
     let mut encoder =
         Encoder { asm, labels, allocation, vector_slots, general_slots, saves, size, calls: 0, marks: Vec::new(), flags: None };
     encoder.enter();
-    for (n, inst) in code.iter().enumerate() {
-        match inst {
-            // Nothing is encoded, so that the flags stay.
-            Inst::Mark(stmt) => encoder.marks.push((encoder.asm.len(), *stmt)),
-            Inst::LoopBegin if is_innermost(&code[n + 1..]) => encoder.asm.align(32),
-            Inst::LoopBegin | Inst::LoopEnd => {}
-            _ => {
-                let result = encoder.flags.take();
-                encoder.inst(inst, result);
-            }
-        }
+    let mut cold = Vec::new();
+    encoder.stretch(code, &mut cold);
+    for (stretch, calls) in cold {
+        encoder.calls = calls;
+        encoder.stretch(stretch, &mut Vec::new());
     }
     let Encoder { asm, marks, .. } = encoder;
     let (bytes, code_len) = asm.finish(pool);
     Encoded { bytes, code_len, marks }
 }
 
-/// Whether the loop that begins before this code has none inside.
+/// Whether the loop that begins before this code has none inside, apart from what is put elsewhere.
 fn is_innermost(code: &[Inst]) -> bool {
-    code.iter().find(|inst| matches!(inst, Inst::LoopBegin | Inst::LoopEnd)).is_some_and(|inst| matches!(inst, Inst::LoopEnd))
+    let mut cold = 0;
+    for inst in code {
+        match inst {
+            Inst::ColdBegin => cold += 1,
+            Inst::ColdEnd => cold -= 1,
+            Inst::LoopBegin if cold == 0 => return false,
+            Inst::LoopEnd if cold == 0 => return true,
+            _ => {}
+        }
+    }
+    false
 }
 
 struct Encoder<'a> {
@@ -151,6 +155,52 @@ mod vex {
 }
 
 const VZEROUPPER: [u8; 3] = [0xC5, 0xF8, 0x77];
+
+impl<'a> Encoder<'a> {
+    /// Encodes code up to its end. Cold parts are left out, and given with the number of their first call; parts of those stay where they are.
+    fn stretch<'c>(&mut self, code: &'c [Inst], cold: &mut Vec<(&'c [Inst], usize)>) {
+        let mut n = 0;
+        let is_cold = matches!(code.first(), Some(Inst::ColdBegin));
+        while n < code.len() {
+            match &code[n] {
+                // Nothing is encoded, so that the flags stay.
+                Inst::Mark(stmt) => self.marks.push((self.asm.len(), *stmt)),
+                Inst::LoopBegin if !is_cold && is_innermost(&code[n + 1..]) => self.asm.align(32),
+                Inst::LoopBegin | Inst::LoopEnd | Inst::ColdEnd => {}
+                Inst::ColdBegin if is_cold => {}
+                Inst::ColdBegin => {
+                    let length = cold_length(&code[n..]);
+                    let stretch = &code[n..n + length];
+                    cold.push((stretch, self.calls));
+                    self.calls += stretch.iter().filter(|inst| matches!(inst, Inst::Call { .. })).count();
+                    n += length;
+                    continue;
+                }
+                inst => {
+                    let result = self.flags.take();
+                    self.inst(inst, result);
+                }
+            }
+            n += 1;
+        }
+    }
+}
+
+/// How long the cold part is that code begins with.
+fn cold_length(code: &[Inst]) -> usize {
+    let mut open = 0;
+    for (n, inst) in code.iter().enumerate() {
+        match inst {
+            Inst::ColdBegin => open += 1,
+            Inst::ColdEnd => open -= 1,
+            _ => {}
+        }
+        if open == 0 {
+            return n + 1;
+        }
+    }
+    code.len()
+}
 
 impl Encoder<'_> {
     fn enter(&mut self) {

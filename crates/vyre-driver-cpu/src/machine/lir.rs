@@ -450,6 +450,9 @@ pub(crate) enum Inst {
     },
     LoopBegin,
     LoopEnd,
+    /// Up to the end, code that hardly ever runs: it is put behind the rest. Nothing falls into it or out of it.
+    ColdBegin,
+    ColdEnd,
     Call {
         helper: Helper,
         argument: u64,
@@ -488,6 +491,10 @@ impl Inst {
                 | Inst::JumpIfByte { .. }
                 | Inst::LoopBegin
                 | Inst::LoopEnd
+                | Inst::ColdBegin
+                | Inst::ColdEnd
+                | Inst::ColdBegin
+                | Inst::ColdEnd
                 | Inst::Return
         )
     }
@@ -638,6 +645,8 @@ impl Inst {
             | Inst::Jump(_)
             | Inst::LoopBegin
             | Inst::LoopEnd
+            | Inst::ColdBegin
+            | Inst::ColdEnd
             | Inst::Call { .. }
             | Inst::Mark(_)
             | Inst::Return => {}

@@ -69,9 +69,9 @@ pub struct HostCode<C> {
 pub struct Execution<'a, 'b> {
     /// The shape of the whole dispatch.
     pub launch: &'a Launch,
-    /// The workgroups that are to run, numbered with x fastest.
+    /// The workgroups that are to run, numbered with x fastest; all of them if the kernel has grid barriers.
     pub groups: Range<u32>,
-    /// One per buffer of the interface's `bound`, with what it starts with.
+    /// One per buffer of the interface's `bound`, with what it starts with; what the kernel writes can be written.
     pub bindings: &'a mut [Bytes<'b>],
     /// When to give up.
     pub stop: Stop<'a>,
@@ -116,6 +116,8 @@ struct Ready<C> {
     /// By binding: its place among the declarations.
     bound: Vec<usize>,
     profile: Option<Arc<str>>,
+    /// Whether it has grid barriers, so that all workgroups have to run together.
+    grid_sync: bool,
     /// Set when the device that it is for is left behind.
     left: Arc<AtomicBool>,
 }
@@ -160,10 +162,11 @@ impl<K: HostKernels> Device for HostDevice<K> {
         let bound = Interface::of_kernel(kernel).bound;
         let access = bound.iter().map(|i| kernel.buffers[*i].access).collect();
         let profile = options.profile.as_deref().map(Arc::from);
+        let grid_sync = kernel.uses.grid_sync;
         // The generation does not change while the queue is locked.
         let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         let left = queue.left();
-        Ok(Code::new(&self.inner.identity, bytes, Ready { compiled, access, bound, profile, left }))
+        Ok(Code::new(&self.inner.identity, bytes, Ready { compiled, access, bound, profile, grid_sync, left }))
     }
 
     fn allocate(&self, bytes: u64) -> Result<Memory, DeviceError> {
@@ -246,10 +249,13 @@ impl<K: HostKernels> Inner<K> {
             let message = format!("{} bindings for a kernel with {}", bindings.len(), ready.bound.len());
             return Err(DeviceError::Other(message));
         }
-        for (binding, i) in bindings.iter().zip(&ready.bound) {
+        for ((binding, i), access) in bindings.iter().zip(&ready.bound).zip(&ready.access) {
             let (length, size) = (binding.len(), launch.bytes[*i]);
             if length != size {
                 return Err(DeviceError::OutOfRange { offset: 0, length, size });
+            }
+            if access.is_output() && matches!(binding, Bound::Slice(Bytes::Read(_))) {
+                return Err(DeviceError::Other("a buffer that is written is bound to bytes that are not".into()));
             }
         }
         let range = |groups: Range<u64>| Some(u32::try_from(groups.start).ok()?..u32::try_from(groups.end).ok()?);
@@ -259,6 +265,10 @@ impl<K: HostKernels> Inner<K> {
             let message = format!("workgroups {} to {} of {}", groups.start, groups.end, launch.groups());
             return Err(DeviceError::Other(message));
         };
+        if ready.grid_sync && numbers != (0..launch.groups()) {
+            let message = format!("workgroups {} to {} of {} with a grid barrier", groups.start, groups.end, launch.groups());
+            return Err(DeviceError::Other(message));
+        }
         let threads = with_bytes(&self.identity, bindings, &ready.access, |bytes| {
             if zero_outputs {
                 for (bytes, access) in bytes.iter_mut().zip(&ready.access) {

@@ -45,6 +45,7 @@ use std::time::{Duration, Instant};
 use vyre_foundation::ir::OpId;
 use vyre_foundation::kernel::Kernel;
 use vyre_foundation::launch::Launch;
+use vyre_spec::limits::MAX_WORKGROUP_INVOCATIONS;
 
 /// Something that runs kernels on bytes.
 pub trait Device: Send + Sync {
@@ -133,6 +134,24 @@ pub struct Capabilities {
     pub interruptible: bool,
 }
 
+impl Capabilities {
+    /// Everything that the language has, of a device whose memory is the host's.
+    #[must_use]
+    pub fn host() -> Capabilities {
+        Capabilities {
+            ops: OpId::all().collect(),
+            subgroups: true,
+            f16: true,
+            bf16: true,
+            f64: true,
+            grid_sync: true,
+            tensor_cores: false,
+            host_memory: true,
+            interruptible: true,
+        }
+    }
+}
+
 /// How much a device can do at a time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Limits {
@@ -150,6 +169,22 @@ pub struct Limits {
     pub span_alignment: u64,
     /// The subgroup size of the device, if it has one; other declared sizes are emulated.
     pub subgroup_size: Option<u32>,
+}
+
+impl Limits {
+    /// As much as the language allows.
+    #[must_use]
+    pub fn host() -> Limits {
+        Limits {
+            workgroup_size: [MAX_WORKGROUP_INVOCATIONS; 3],
+            workgroup_invocations: MAX_WORKGROUP_INVOCATIONS,
+            groups_per_axis: u32::MAX,
+            groups_per_call: u64::from(u32::MAX),
+            buffer_bytes: u64::from(u32::MAX),
+            span_alignment: 1,
+            subgroup_size: None,
+        }
+    }
 }
 
 /// What changes compiled code beside the kernel.

@@ -7,7 +7,7 @@ use vyre_driver::device::{
     backend,
 };
 use vyre_driver::{BackendError, DispatchConfig, VyreBackend};
-use vyre_foundation::ir::{OpId, Program};
+use vyre_foundation::ir::Program;
 use vyre_foundation::kernel::Kernel;
 use vyre_foundation::launch::check_inputs;
 use vyre_reference::bulk::Bulk;
@@ -35,26 +35,8 @@ pub fn info() -> DeviceInfo {
         name: "a device for tests".into(),
         fingerprint: "device".into(),
         build: "1",
-        capabilities: Capabilities {
-            ops: OpId::all().collect(),
-            subgroups: true,
-            f16: true,
-            bf16: true,
-            f64: true,
-            grid_sync: false,
-            tensor_cores: false,
-            host_memory: true,
-            interruptible: true,
-        },
-        limits: Limits {
-            workgroup_size: [1024; 3],
-            workgroup_invocations: 1024,
-            groups_per_axis: u32::MAX,
-            groups_per_call: u64::from(u32::MAX),
-            buffer_bytes: u64::from(u32::MAX),
-            span_alignment: 1,
-            subgroup_size: None,
-        },
+        capabilities: Capabilities { grid_sync: false, ..Capabilities::host() },
+        limits: Limits::host(),
         profiles: vec!["fast"],
         generation: Generation::default(),
     }

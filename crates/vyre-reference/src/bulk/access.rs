@@ -6,6 +6,7 @@ use super::faults::Faults;
 use super::frame::Frame;
 use super::is_group_memory;
 use super::memory::{View, is_word, load_any, load_narrow, store_words};
+use super::shared::{Output, Shared};
 use crate::faults::BulkFault;
 use vyre_foundation::ir::AtomicOp;
 use vyre_foundation::kernel::{BufferId, MAX_OPERANDS, VarId};
@@ -27,6 +28,9 @@ impl<F: Faults> Block<'_, '_, F> {
         let mode = self.kernel.floats;
         let view = self.view(buffer);
         let home = self.homes[buffer.index()];
+        if let Some(shared) = shared(home, self.outputs) {
+            return self.load_shared(shared, buffer, index, component);
+        }
         let (inputs, lanes) = (self.inputs, self.frame.lanes);
         let one_view = view.stride == 0 || lanes <= self.group || self.faults.has(BulkFault::GroupMemory);
         let one_element = one_view || self.faults.has(BulkFault::GroupMemorySplat);
@@ -67,6 +71,9 @@ impl<F: Faults> Block<'_, '_, F> {
     pub fn store(&mut self, buffer: BufferId, index: Val, value: Vals, mask: Mask) {
         let kernel = self.kernel;
         let element = &kernel.buffer(buffer).element;
+        if let Some(shared) = shared(self.homes[buffer.index()], self.outputs) {
+            return self.store_shared(shared, buffer, index, value, mask);
+        }
         let view = self.view(buffer);
         let mut lanes = self.frame.lanes;
         if self.faults.has(BulkFault::TailStored) {
@@ -116,6 +123,13 @@ impl<F: Faults> Block<'_, '_, F> {
         mask: Mask,
     ) {
         let kernel = self.kernel;
+        if let Some(shared) = shared(self.homes[buffer.index()], self.outputs) {
+            let old = self.atomic_shared(shared, op, buffer, index, operands, count, mask);
+            if let Some(var) = result {
+                self.set(var, [old, Val::Splat(0), Val::Splat(0), Val::Splat(0)]);
+            }
+            return;
+        }
         let element = &kernel.buffer(buffer).element;
         let ValueType::Scalar(ty) = kernel.buffer(buffer).value else { unreachable!("validated: atomics are on scalars") };
         let view = self.view(buffer);
@@ -153,24 +167,41 @@ impl<F: Faults> Block<'_, '_, F> {
     }
 }
 
-fn is_wide_value(ty: ValueType) -> bool {
+pub(super) fn is_wide_value(ty: ValueType) -> bool {
     match ty {
         ValueType::Scalar(scalar) | ValueType::Vector(scalar, _) => is_wide(scalar),
     }
 }
 
-fn bytes_of<'a>(home: Home, inputs: &[&'a [u8]], outputs: &'a [&mut [u8]], group: &'a [u8]) -> &'a [u8] {
+/// A buffer that others may write at the same time.
+fn shared<'a>(home: Home, outputs: &[Output<'a>]) -> Option<Shared<'a>> {
+    match home {
+        Home::Output(n) => match &outputs[n] {
+            Output::Shared(shared) => Some(*shared),
+            Output::Own(_) => None,
+        },
+        Home::Input(_) | Home::Workgroup(_) => None,
+    }
+}
+
+fn bytes_of<'a>(home: Home, inputs: &[&'a [u8]], outputs: &'a [Output<'_>], group: &'a [u8]) -> &'a [u8] {
     match home {
         Home::Input(n) => inputs[n],
-        Home::Output(n) => outputs[n],
+        Home::Output(n) => match &outputs[n] {
+            Output::Own(bytes) => bytes,
+            Output::Shared(_) => unreachable!("shared memory was looked for before"),
+        },
         Home::Workgroup(at) => &group[at..],
     }
 }
 
-fn bytes_of_mut<'a>(home: Home, outputs: &'a mut [&mut [u8]], group: &'a mut [u8]) -> &'a mut [u8] {
+fn bytes_of_mut<'a>(home: Home, outputs: &'a mut [Output<'_>], group: &'a mut [u8]) -> &'a mut [u8] {
     match home {
         Home::Input(_) => unreachable!("validated: inputs are not written"),
-        Home::Output(n) => outputs[n],
+        Home::Output(n) => match &mut outputs[n] {
+            Output::Own(bytes) => bytes,
+            Output::Shared(_) => unreachable!("shared memory was looked for before"),
+        },
         Home::Workgroup(at) => &mut group[at..],
     }
 }

@@ -11,6 +11,7 @@
 use super::column::{Stack, Val};
 use super::compact::Loop;
 use super::frame::Frame;
+use super::shared::Output;
 use crate::fuel::{Fuel, Stopped};
 use pulp::Arch;
 use vyre_foundation::ir::NodeId;
@@ -68,7 +69,7 @@ pub(super) struct Block<'a, 'b, F> {
     /// Whether lanes are compacted even where it does not pay.
     pub compact_always: bool,
     pub inputs: &'a [&'a [u8]],
-    pub outputs: &'a mut [&'b mut [u8]],
+    pub outputs: &'a mut [Output<'b>],
     /// The lanes that are executed.
     pub frame: &'a mut Frame,
     /// Frames that are not in use.

@@ -11,6 +11,7 @@ mod block;
 mod column;
 mod compact;
 mod control;
+mod evaluators;
 mod exchange;
 mod expr;
 mod faults;
@@ -19,7 +20,11 @@ mod ids;
 mod lanes;
 mod memory;
 mod ops;
+mod shared;
 mod vars;
+
+pub use evaluators::{Bound, Evaluators};
+pub use shared::{Output, Shared, Unit};
 
 use crate::error::RunError;
 use crate::faults::BulkFault;
@@ -191,6 +196,19 @@ impl Bulk {
         outputs: &mut [&'b mut [u8]],
         limits: Limits<'b>,
     ) -> Result<(), RunError> {
+        let mut own: SmallVec<[Output<'_>; 8]> = outputs.iter_mut().map(|bytes| Output::Own(bytes)).collect();
+        self.run_outputs(launch, groups, inputs, &mut own, limits)
+    }
+
+    /// The same, on outputs that other evaluators may have at the same time; where they do, each runs workgroups of its own.
+    pub fn run_outputs<'b>(
+        &mut self,
+        launch: &Launch,
+        groups: Range<u32>,
+        inputs: &[&[u8]],
+        outputs: &mut [Output<'b>],
+        limits: Limits<'b>,
+    ) -> Result<(), RunError> {
         let kernel = &self.kernel;
         assert!(!kernel.uses.grid_sync || groups == (0..launch.groups()), "grid barriers are for all workgroups");
         check_state(kernel, launch.invocations())?;
@@ -213,7 +231,7 @@ impl Bulk {
         launch: &Launch,
         groups: Range<u32>,
         inputs: &[&[u8]],
-        outputs: &mut [&'b mut [u8]],
+        outputs: &mut [Output<'b>],
         fuel: &mut Fuel<'b>,
         trap: &mut Option<Trap>,
         faults: impl Faults,

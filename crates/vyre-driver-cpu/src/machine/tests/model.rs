@@ -309,7 +309,7 @@ impl<'a> Model<'a> {
                 }
                 self.g[d.0 as usize] = old.into();
             }
-            Inst::Label(_) | Inst::LoopBegin | Inst::LoopEnd | Inst::Mark(_) => {}
+            Inst::Label(_) | Inst::LoopBegin | Inst::LoopEnd | Inst::ColdBegin | Inst::ColdEnd | Inst::Mark(_) => {}
             Inst::Jump(_) | Inst::JumpIf { .. } | Inst::JumpIfByte { .. } | Inst::Call { .. } | Inst::Return => {
                 unreachable!("control is not a step")
             }

@@ -1,0 +1,760 @@
+//! Memory: loads and stores of one element per lane.
+//!
+//! An index that is linear with stride 1 is contiguous: one comparison with the length checks the whole block, and what does not fit goes
+//! the slow way, which is the general one. The general way of loads is a gather under a mask, of stores a loop over the active lanes. Nothing
+//! outside of a buffer is read, and no byte of an inactive lane is written.
+
+use super::helpers::{self, area};
+use super::lower::{Loc, Locs, Lower, MachineLeaf, Mask, Parts, components_of, is_float, is_wide, scalar_of, width_of};
+use super::shape::Shape;
+use crate::machine::lir::{
+    Base, Cond, G2, GLoadKind, GSrc, GStoreKind, Inst, LoadKind, Mem, Shift, Src, StoreKind, V2I, V3, Widen, Width,
+};
+use crate::machine::reg::{G, V};
+use smallvec::{SmallVec, smallvec};
+use vyre_foundation::ir::DataType;
+use vyre_foundation::kernel::{AccessId, BufferId};
+use vyre_foundation::ssa::Value;
+use vyre_scalar::small;
+use vyre_spec::{FloatMode, Scalar};
+
+/// How an element lies in memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Element {
+    /// 4 bytes, as they are.
+    Word,
+    /// 8 bytes.
+    Double,
+    Byte {
+        signed: bool,
+    },
+    Half {
+        signed: bool,
+    },
+    F16,
+    Bf16,
+    E4m3,
+    E5m2,
+    /// Half a byte.
+    Nibble(Nibble),
+    /// So many words.
+    Words(u8),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Nibble {
+    I4,
+    Fp4,
+    Nf4,
+}
+
+impl Element {
+    fn of(ty: &DataType) -> Option<Element> {
+        Some(match ty {
+            DataType::U32 | DataType::I32 | DataType::F32 | DataType::Bool => Element::Word,
+            DataType::U64 | DataType::I64 | DataType::F64 => Element::Double,
+            DataType::U8 => Element::Byte { signed: false },
+            DataType::I8 => Element::Byte { signed: true },
+            DataType::U16 => Element::Half { signed: false },
+            DataType::I16 => Element::Half { signed: true },
+            DataType::F16 => Element::F16,
+            DataType::BF16 => Element::Bf16,
+            DataType::F8E4M3 => Element::E4m3,
+            DataType::F8E5M2 => Element::E5m2,
+            DataType::I4 => Element::Nibble(Nibble::I4),
+            DataType::FP4 => Element::Nibble(Nibble::Fp4),
+            DataType::NF4 => Element::Nibble(Nibble::Nf4),
+            other => Element::Words(components_of(other.value_type()?)),
+        })
+    }
+
+    /// Bytes; of a nibble those that are read.
+    fn bytes(self) -> usize {
+        match self {
+            Element::Byte { .. } | Element::E4m3 | Element::E5m2 | Element::Nibble(_) => 1,
+            Element::Half { .. } | Element::F16 | Element::Bf16 => 2,
+            Element::Word => 4,
+            Element::Double => 8,
+            Element::Words(count) => 4 * usize::from(count),
+        }
+    }
+
+    fn g_load(self) -> GLoadKind {
+        match self {
+            Element::Byte { signed: true } => GLoadKind::I8,
+            Element::Byte { signed: false } | Element::E4m3 | Element::E5m2 | Element::Nibble(_) => GLoadKind::U8,
+            Element::Half { signed: true } => GLoadKind::I16,
+            Element::Half { signed: false } | Element::F16 | Element::Bf16 => GLoadKind::U16,
+            Element::Word | Element::Words(_) => GLoadKind::W32,
+            Element::Double => GLoadKind::W64,
+        }
+    }
+
+    fn g_store(self) -> GStoreKind {
+        match self {
+            Element::Byte { .. } | Element::E4m3 | Element::E5m2 | Element::Nibble(_) => GStoreKind::B1,
+            Element::Half { .. } | Element::F16 | Element::Bf16 => GStoreKind::B2,
+            Element::Word | Element::Words(_) => GStoreKind::B4,
+            Element::Double => GStoreKind::B8,
+        }
+    }
+}
+
+impl Lower<'_> {
+    fn element(&mut self, buffer: BufferId) -> Element {
+        let found = Element::of(&self.ssa.kernel.buffer(buffer).element);
+        if found.is_none() {
+            self.refuse("an element type that no kernel can use");
+        }
+        found.unwrap_or(Element::Word)
+    }
+
+    /// The address of an element of a buffer; the index is below 2³² and in bounds.
+    fn element_at(&mut self, buffer: BufferId, element: Element, index: G) -> Mem {
+        let base = self.machine_leaf(MachineLeaf::Address(buffer));
+        match element {
+            Element::Nibble(_) => {
+                let byte = self.new_g();
+                let op = crate::machine::lir::GShift::Right;
+                self.push(Inst::GShift { op, width: Width::W32, d: byte, a: index, imm: 1 });
+                Mem::indexed(base, byte, 1)
+            }
+            Element::Words(count) => {
+                let offset = self.new_g();
+                self.push(Inst::GMul { width: Width::W64, d: offset, a: index, b: GSrc::Imm(4 * i32::from(count)) });
+                Mem::indexed(base, offset, 1)
+            }
+            Element::Byte { .. }
+            | Element::E4m3
+            | Element::E5m2
+            | Element::Half { .. }
+            | Element::F16
+            | Element::Bf16
+            | Element::Word
+            | Element::Double => Mem::indexed(base, index, element.bytes() as u8),
+        }
+    }
+
+    pub fn load_access(&mut self, result: Value, access: AccessId, buffer: BufferId, index: Value) {
+        let element = self.element(buffer);
+        let proven = self.facts.bounds.is_proven(access);
+        match self.shape(index) {
+            Shape::Uniform => self.load_uniform(result, proven, buffer, element, index),
+            Shape::Linear(1) if !matches!(element, Element::Words(_) | Element::Nibble(_)) => {
+                self.load_contiguous(result, proven, buffer, element, index);
+            }
+            Shape::Linear(_) | Shape::Varying => {
+                let parts = self.gather(result, proven && self.mask.is_none(), buffer, element, index);
+                self.locs[result.index()] = Some(parts.into_iter().map(Loc::Parts).collect());
+            }
+        }
+    }
+
+    fn load_uniform(&mut self, result: Value, proven: bool, buffer: BufferId, element: Element, index: Value) {
+        let ty = self.ty(result);
+        let index_reg = self.g(index);
+        let locs = self.new_locs(result);
+        let (outside, done) = (self.new_label(), self.new_label());
+        if !proven {
+            let length = self.machine_leaf(MachineLeaf::Length(buffer));
+            let (cond, width) = (Cond::AboveEqual, Width::W32);
+            self.push(Inst::JumpIf { cond, width, a: index_reg, b: length.into(), to: outside });
+        }
+        let at = self.element_at(buffer, element, index_reg);
+        for (n, loc) in locs.iter().enumerate() {
+            match loc {
+                Loc::Splat(d) => {
+                    let v = match element {
+                        Element::Word | Element::Words(_) => self.load(LoadKind::Splat32, at.plus(4 * n)),
+                        Element::Double => self.load(LoadKind::Splat64, at),
+                        Element::Byte { .. }
+                        | Element::Half { .. }
+                        | Element::F16
+                        | Element::Bf16
+                        | Element::E4m3
+                        | Element::E5m2
+                        | Element::Nibble(_) => {
+                            let bits = self.load_g(element.g_load(), at);
+                            let bits = self.splat_g(Width::W32, bits);
+                            let odd =
+                                if let Element::Nibble(_) = element { Some(self.splat_g(Width::W32, index_reg)) } else { None };
+                            self.convert_loaded(element, bits, odd)
+                        }
+                    };
+                    let v = self.canonical_load(ty, v);
+                    self.push(Inst::VMov { d: *d, a: v });
+                }
+                Loc::G(d) => {
+                    let bits = self.load_g(element.g_load(), at.plus(4 * n));
+                    match (ty, element) {
+                        (Scalar::Bool, _) => {
+                            self.push(Inst::Set { cond: Cond::NotEqual, width: Width::W32, d: *d, a: bits, b: GSrc::Imm(0) });
+                        }
+                        (_, Element::Nibble(_)) => {
+                            let v = self.splat_g(Width::W32, bits);
+                            let odd = self.splat_g(Width::W32, index_reg);
+                            let v = self.convert_loaded(element, v, Some(odd));
+                            self.push(Inst::First { width: Width::W32, d: *d, a: v });
+                        }
+                        (_, _) => self.push(Inst::GMov { width: Width::W64, d: *d, a: bits }),
+                    }
+                }
+                Loc::Lit(_) | Loc::Linear(..) | Loc::Parts(_) => self.refuse("a uniform load to another place"),
+            }
+        }
+        if !proven {
+            self.push(Inst::ColdBegin);
+            self.push(Inst::Label(outside));
+            for loc in &locs {
+                self.copy_to(ty, loc, &Loc::Lit(0), &None);
+            }
+            self.push(Inst::Jump(done));
+            self.push(Inst::ColdEnd);
+            self.push(Inst::Label(done));
+        }
+        self.locs[result.index()] = Some(locs);
+    }
+
+    fn load_contiguous(&mut self, result: Value, proven: bool, buffer: BufferId, element: Element, index: Value) {
+        let ty = self.ty(result);
+        let base = self.g(index);
+        let parts: Parts = (0..self.vectors_of(ty)).map(|_| self.new_v()).collect();
+        let (slow, done) = (self.new_label(), self.new_label());
+        // With every lane active, what is proven for each holds for all.
+        let checked = !(proven && self.mask.is_none());
+        if checked {
+            let limit = self.machine_leaf(MachineLeaf::Limit(buffer, self.geometry.lanes()));
+            let (cond, width) = (Cond::AboveEqual, Width::W32);
+            self.push(Inst::JumpIf { cond, width, a: base, b: limit.into(), to: slow });
+        }
+        let at = self.element_at(buffer, element, base);
+        for (n, d) in parts.clone().into_iter().enumerate() {
+            let v = match element {
+                Element::Word => self.load(LoadKind::Full, at.plus(32 * n)),
+                Element::Double => self.load(LoadKind::Full, at.plus(32 * n)),
+                Element::Byte { signed: false } => self.load(LoadKind::U8, at.plus(8 * n)),
+                Element::Byte { signed: true } => self.load(LoadKind::I8, at.plus(8 * n)),
+                Element::Half { signed: false } => self.load(LoadKind::U16, at.plus(16 * n)),
+                Element::Half { signed: true } => self.load(LoadKind::I16, at.plus(16 * n)),
+                Element::F16 | Element::Bf16 => {
+                    let bits = self.load(LoadKind::U16, at.plus(16 * n));
+                    self.convert_loaded(element, bits, None)
+                }
+                Element::E4m3 | Element::E5m2 => {
+                    let bits = self.load(LoadKind::U8, at.plus(8 * n));
+                    self.convert_loaded(element, bits, None)
+                }
+                Element::Nibble(_) | Element::Words(_) => self.zero(),
+            };
+            let v = self.loaded(ty, v);
+            self.push(Inst::VMov { d, a: v });
+        }
+        if checked {
+            self.push(Inst::ColdBegin);
+            self.push(Inst::Label(slow));
+            let since = self.splatted.len();
+            let slowly = self.gather(result, false, buffer, element, index);
+            self.forget_splats(since);
+            for (d, a) in parts.iter().zip(&slowly[0]) {
+                self.push(Inst::VMov { d: *d, a: *a });
+            }
+            self.push(Inst::Jump(done));
+            self.push(Inst::ColdEnd);
+            self.push(Inst::Label(done));
+        }
+        self.locs[result.index()] = Some(smallvec![Loc::Parts(parts)]);
+    }
+
+    /// What every loaded vector goes through: `bool`s become masks, floats canonical where the mode asks for it.
+    fn loaded(&mut self, ty: Scalar, v: V) -> V {
+        if ty == Scalar::Bool {
+            let zero = self.zero();
+            let is_zero = self.v3(V3::vpcmpeqd, v, zero);
+            let ones = self.ones();
+            return self.v3(V3::vpxor, is_zero, ones);
+        }
+        self.canonical_load(ty, v)
+    }
+
+    fn canonical_load(&mut self, ty: Scalar, v: V) -> V {
+        if is_float(ty) && self.mode == FloatMode::Canonical { self.flush(ty, v) } else { v }
+    }
+
+    /// Bits of a small element, one per 32-bit element, to its value.
+    fn convert_loaded(&mut self, element: Element, bits: V, index: Option<V>) -> V {
+        match element {
+            Element::F16 => {
+                // Halves side by side in the low 16 bytes.
+                let packed = self.pack_halves(bits);
+                let d = self.new_v();
+                self.push(Inst::Widen { op: Widen::vcvtph2ps, d, a: packed.into() });
+                d
+            }
+            Element::Bf16 => {
+                let d = self.new_v();
+                self.push(Inst::Shift { op: Shift::vpslld, d, a: bits, imm: 16 });
+                d
+            }
+            Element::E4m3 => {
+                self.look_up(bits, &std::array::from_fn::<u32, 256, _>(|n| small::widen(&small::F8E4M3, n as u16).to_bits()))
+            }
+            Element::E5m2 => {
+                self.look_up(bits, &std::array::from_fn::<u32, 256, _>(|n| small::widen(&small::F8E5M2, n as u16).to_bits()))
+            }
+            Element::Nibble(kind) => {
+                let index = match index {
+                    Some(index) => index,
+                    None => self.zero(),
+                };
+                let one = self.constant32(1);
+                let odd = self.v3(V3::vpand, index, one);
+                let by = self.new_v();
+                self.push(Inst::Shift { op: Shift::vpslld, d: by, a: odd, imm: 2 });
+                let shifted = self.v3(V3::vpsrlvd, bits, by);
+                let low = self.constant32(15);
+                let nibble = self.v3(V3::vpand, shifted, low);
+                let table: [u32; 16] = std::array::from_fn(|n| match kind {
+                    Nibble::I4 => small::i4(n as u8) as u32,
+                    Nibble::Fp4 => small::fp4(n as u8).to_bits(),
+                    Nibble::Nf4 => small::nf4(n as u8).to_bits(),
+                });
+                self.look_up(nibble, &table)
+            }
+            Element::Word | Element::Double | Element::Byte { .. } | Element::Half { .. } | Element::Words(_) => bits,
+        }
+    }
+
+    /// Elements of a table of constants.
+    fn look_up(&mut self, index: V, table: &[u32]) -> V {
+        let key: Vec<u32> = table.to_vec();
+        let from = match self.tables.get(&key) {
+            Some(from) => *from,
+            None => {
+                let from = self.pool.table(table);
+                self.tables.insert(key, from);
+                from
+            }
+        };
+        let base = self.new_g();
+        self.push(Inst::Lea { d: base, from });
+        let (d, mask) = (self.new_v(), self.ones());
+        self.push(Inst::Gather { d, base, index, mask });
+        d
+    }
+
+    /// The low halves of 8 elements in the low 16 bytes.
+    fn pack_halves(&mut self, bits: V) -> V {
+        let order = self.pool.place([
+            0x0504_0100,
+            0x0D0C_0908,
+            0x8080_8080,
+            0x8080_8080,
+            0x0504_0100,
+            0x0D0C_0908,
+            0x8080_8080,
+            0x8080_8080,
+        ]);
+        let low = self.v3(V3::vpshufb, bits, Src::Mem(order));
+        let d = self.new_v();
+        self.push(Inst::V2I { op: V2I::vpermq, d, a: low.into(), imm: 0x08 });
+        d
+    }
+
+    /// The low bytes of 8 elements in the low 8 bytes.
+    fn pack_bytes(&mut self, bits: V) -> V {
+        let order = self.pool.place([
+            0x0C08_0400,
+            0x8080_8080,
+            0x8080_8080,
+            0x8080_8080,
+            0x0C08_0400,
+            0x8080_8080,
+            0x8080_8080,
+            0x8080_8080,
+        ]);
+        let low = self.v3(V3::vpshufb, bits, Src::Mem(order));
+        let places = self.pool.place([0, 4, 1, 1, 1, 1, 1, 1]);
+        let places = self.load(LoadKind::Full, places);
+        self.v3(V3::vpermd, places, low)
+    }
+
+    /// Which lanes have an index inside of the buffer.
+    fn inside(&mut self, buffer: BufferId, index: &Parts) -> Parts {
+        let length = self.machine_leaf(MachineLeaf::Length(buffer));
+        let length = self.splat_g(Width::W32, length);
+        index
+            .iter()
+            .map(|index| {
+                // Outside: the larger of the two is the index.
+                let larger = self.v3(V3::vpmaxud, *index, length);
+                let outside = self.v3(V3::vpcmpeqd, larger, *index);
+                let ones = self.ones();
+                self.v3(V3::vpandn, outside, ones)
+            })
+            .collect()
+    }
+
+    fn both(&mut self, one: &Parts, other: &Mask) -> Parts {
+        match other {
+            None => one.clone(),
+            Some(other) => one.iter().zip(other).map(|(a, b)| self.v3(V3::vpand, *a, *b)).collect(),
+        }
+    }
+
+    /// Elements at any indices: by component.
+    fn gather(
+        &mut self,
+        result: Value,
+        unchecked: bool,
+        buffer: BufferId,
+        element: Element,
+        index: Value,
+    ) -> SmallVec<[Parts; 1]> {
+        let ty = self.ty(result);
+        let indices = self.vectors(index, 0);
+        let active: Parts = if unchecked {
+            let ones = self.ones();
+            smallvec![ones; self.parts()]
+        } else {
+            // A lane that is nobody may have an index that was never checked.
+            let inside = self.inside(buffer, &indices);
+            let mask = self.mask.clone();
+            self.both(&inside, &mask)
+        };
+        match element {
+            Element::Word => smallvec![self.gather_words(ty, buffer, &indices, &active, 1, 0)],
+            Element::Words(count) => {
+                (0..count).map(|component| self.gather_words(ty, buffer, &indices, &active, count, component)).collect()
+            }
+            Element::Double => {
+                let base = self.machine_leaf(MachineLeaf::Address(buffer));
+                let mut parts = Parts::new();
+                for (index, active) in indices.iter().zip(&active) {
+                    let high = self.new_v();
+                    self.push(Inst::High { d: high, a: *index });
+                    for (half, mask) in [*index, high].into_iter().zip(self.widen_mask(*active)) {
+                        let d = self.new_v();
+                        self.push(Inst::GatherWide { d, base, index: half, mask });
+                        parts.push(self.loaded(ty, d));
+                    }
+                }
+                smallvec![parts]
+            }
+            Element::Byte { .. }
+            | Element::Half { .. }
+            | Element::F16
+            | Element::Bf16
+            | Element::E4m3
+            | Element::E5m2
+            | Element::Nibble(_) => {
+                let loaded = self.gather_small(buffer, element, &indices, &active);
+                let parts = loaded
+                    .into_iter()
+                    .zip(&indices)
+                    .zip(&active)
+                    .map(|((bits, index), active)| {
+                        let v = self.convert_loaded(element, bits, Some(*index));
+                        let v = self.loaded(ty, v);
+                        // A zero of the type, and not what zero bits are.
+                        match element {
+                            Element::Nibble(_) => self.v3(V3::vpand, v, *active),
+                            _ => v,
+                        }
+                    })
+                    .collect();
+                smallvec![parts]
+            }
+        }
+    }
+
+    fn gather_words(&mut self, ty: Scalar, buffer: BufferId, index: &Parts, active: &Parts, count: u8, component: u8) -> Parts {
+        let base = self.machine_leaf(MachineLeaf::Address(buffer));
+        let base = if component == 0 {
+            base
+        } else {
+            let d = self.new_g();
+            self.push(Inst::Lea { d, from: Mem::at(base).plus(4 * usize::from(component)) });
+            d
+        };
+        index
+            .iter()
+            .zip(active)
+            .map(|(index, active)| {
+                let index = if count == 1 {
+                    *index
+                } else {
+                    let times = self.constant32(u32::from(count));
+                    self.v3(V3::vpmulld, *index, times)
+                };
+                let (d, mask) = (self.new_v(), self.new_v());
+                self.push(Inst::VMov { d: mask, a: *active });
+                self.push(Inst::Gather { d, base, index, mask });
+                self.loaded(ty, d)
+            })
+            .collect()
+    }
+
+    /// Elements of less than 4 bytes, one after the other.
+    fn gather_small(&mut self, buffer: BufferId, element: Element, index: &Parts, active: &Parts) -> Parts {
+        self.frame(area::BYTES);
+        let zero = self.zero();
+        for (n, index) in index.iter().enumerate() {
+            self.push(Inst::Store { kind: StoreKind::Full, to: Mem::frame(area::INDEX + 32 * n), v: *index });
+            self.push(Inst::Store { kind: StoreKind::Full, to: Mem::frame(area::RESULT + 32 * n), v: zero });
+        }
+        let bits = self.mask_bits(&Some(active.clone()));
+        self.each_lane(bits, |lower, lane| {
+            let index = lower.load_g(GLoadKind::W32, lane_at(area::INDEX, lane, 4));
+            let at = lower.element_at(buffer, element, index);
+            let value = lower.load_g(element.g_load(), at);
+            lower.push(Inst::GStore { kind: GStoreKind::B4, to: lane_at(area::RESULT, lane, 4), a: value });
+        });
+        (0..index.len()).map(|n| self.load(LoadKind::Full, Mem::frame(area::RESULT + 32 * n))).collect()
+    }
+
+    /// Runs code for each lane whose bit is set.
+    pub fn each_lane(&mut self, bits: G, body: impl FnOnce(&mut Self, G)) {
+        let (again, done) = (self.new_label(), self.new_label());
+        let (left, lane) = (self.new_g(), self.new_g());
+        self.push(Inst::GMov { width: Width::W64, d: left, a: bits });
+        self.push(Inst::JumpIf { cond: Cond::Equal, width: Width::W32, a: left, b: GSrc::Imm(0), to: done });
+        self.push(Inst::LoopBegin);
+        self.push(Inst::Label(again));
+        self.push(Inst::LowestBit { d: lane, a: left });
+        body(self, lane);
+        self.push(Inst::ClearLowest { d: left, a: left });
+        self.push(Inst::JumpIf { cond: Cond::NotEqual, width: Width::W32, a: left, b: GSrc::Imm(0), to: again });
+        self.push(Inst::LoopEnd);
+        self.push(Inst::Label(done));
+    }
+
+    pub fn store_access(&mut self, access: AccessId, buffer: BufferId, index: Value, value: Value) {
+        let element = self.element(buffer);
+        let proven = self.facts.bounds.is_proven(access);
+        let uniform = self.shape(index) == Shape::Uniform && self.shape(value) != Shape::Varying;
+        match self.shape(index) {
+            Shape::Uniform if uniform && matches!(self.shape(value), Shape::Uniform) => {
+                self.store_uniform(proven, buffer, element, index, value);
+            }
+            Shape::Linear(1) if !matches!(element, Element::Words(_)) => {
+                self.store_contiguous(proven, buffer, element, index, value);
+            }
+            Shape::Uniform | Shape::Linear(_) | Shape::Varying => {
+                let values = self.stored(element, value);
+                self.scatter(proven && self.mask.is_none(), buffer, element, index, &values);
+            }
+        }
+    }
+
+    /// The bits that a value leaves in memory, by component.
+    fn stored(&mut self, element: Element, value: Value) -> SmallVec<[Parts; 1]> {
+        let ty = self.ssa.value(value).ty;
+        let scalar = scalar_of(ty);
+        (0..components_of(ty))
+            .map(|component| {
+                let parts = self.vectors(value, component);
+                let nan = self.may_be_nan(value);
+                parts.into_iter().map(|v| self.stored_vector(element, scalar, nan, v)).collect()
+            })
+            .collect()
+    }
+
+    fn stored_vector(&mut self, element: Element, ty: Scalar, may_be_nan: bool, v: V) -> V {
+        let v = if is_float(ty) && may_be_nan { self.one_nan(ty, v) } else { v };
+        if ty == Scalar::Bool {
+            let one = self.constant32(1);
+            return self.v3(V3::vpand, v, one);
+        }
+        match element {
+            Element::F16 if self.mode == FloatMode::Ieee => {
+                let (halves, d) = (self.new_v(), self.new_v());
+                self.push(Inst::ToHalf { d: halves, a: v });
+                // Back to one per 32-bit element.
+                self.push(Inst::Store { kind: StoreKind::Half, to: Mem::frame(area::FIRST), v: halves });
+                self.frame(area::BYTES);
+                self.push(Inst::Load { kind: LoadKind::U16, d, from: Mem::frame(area::FIRST) });
+                d
+            }
+            Element::Bf16 if self.mode == FloatMode::Ieee => {
+                // Nearest, ties to even: half of the last place less one, and the bit that is to be even.
+                let (upper, d) = (self.new_v(), self.new_v());
+                self.push(Inst::Shift { op: Shift::vpsrld, d: upper, a: v, imm: 16 });
+                let one = self.constant32(1);
+                let even = self.v3(V3::vpand, upper, one);
+                let half = self.constant32(0x7FFF);
+                let up = self.v3(V3::vpaddd, v, half);
+                let rounded = self.v3(V3::vpaddd, up, even);
+                // A NaN stays what it is.
+                let shifted = self.new_v();
+                self.push(Inst::Shift { op: Shift::vpsrld, d: shifted, a: rounded, imm: 16 });
+                let nan = self.is_nan(Scalar::F32, v);
+                self.push(Inst::Blend { d, a: shifted, b: upper.into(), mask: nan });
+                d
+            }
+            Element::F16 | Element::Bf16 | Element::E4m3 | Element::E5m2 => {
+                let format = match element {
+                    Element::F16 => 0,
+                    Element::Bf16 => 1,
+                    Element::E4m3 => 2,
+                    _ => 3,
+                };
+                self.call_narrow(format, v)
+            }
+            Element::Word
+            | Element::Double
+            | Element::Byte { .. }
+            | Element::Half { .. }
+            | Element::Nibble(_)
+            | Element::Words(_) => v,
+        }
+    }
+
+    fn call_narrow(&mut self, format: u64, v: V) -> V {
+        self.frame(area::BYTES);
+        self.push(Inst::Store { kind: StoreKind::Full, to: Mem::frame(area::FIRST), v });
+        let mode = u64::from(self.mode == FloatMode::Canonical);
+        self.push(Inst::Call { helper: helpers::narrow, argument: format | mode << 8 });
+        self.load(LoadKind::Full, Mem::frame(area::RESULT))
+    }
+
+    fn store_uniform(&mut self, proven: bool, buffer: BufferId, element: Element, index: Value, value: Value) {
+        let index = self.g(index);
+        let done = self.new_label();
+        if !proven {
+            let length = self.machine_leaf(MachineLeaf::Length(buffer));
+            let (cond, width) = (Cond::AboveEqual, Width::W32);
+            self.push(Inst::JumpIf { cond, width, a: index, b: length.into(), to: done });
+        }
+        let ty = self.ssa.value(value).ty;
+        let scalar = scalar_of(ty);
+        let at = self.element_at(buffer, element, index);
+        for component in 0..components_of(ty) {
+            let a = match self.loc(value, component) {
+                Loc::Lit(bits) if !is_float(scalar) => self.imm(bits),
+                Loc::G(a) => a,
+                loc => {
+                    let v = self.as_vectors(scalar, &loc)[0];
+                    let nan = self.may_be_nan(value);
+                    let v = self.stored_vector(element, scalar, nan, v);
+                    let d = self.new_g();
+                    self.push(Inst::First { width: width_of(scalar), d, a: v });
+                    d
+                }
+            };
+            self.push(Inst::GStore { kind: element.g_store(), to: at.plus(4 * usize::from(component)), a });
+        }
+        self.push(Inst::Label(done));
+    }
+
+    fn store_contiguous(&mut self, proven: bool, buffer: BufferId, element: Element, index: Value, value: Value) {
+        let base = self.g(index);
+        let values = self.stored(element, value);
+        let (slow, done) = (self.new_label(), self.new_label());
+        let checked = !(proven && self.mask.is_none());
+        if checked {
+            let limit = self.machine_leaf(MachineLeaf::Limit(buffer, self.geometry.lanes()));
+            let (cond, width) = (Cond::AboveEqual, Width::W32);
+            self.push(Inst::JumpIf { cond, width, a: base, b: limit.into(), to: slow });
+        }
+        let mask = self.mask.clone();
+        let partial = self.new_label();
+        if let Some(mask) = &mask {
+            let bits = self.mask_bits(&Some(mask.clone()));
+            let all = self.imm((1u64 << self.geometry.lanes()) - 1);
+            let (cond, width) = (Cond::NotEqual, Width::W32);
+            let to = if matches!(element, Element::Word | Element::Double) { partial } else { slow };
+            self.push(Inst::JumpIf { cond, width, a: bits, b: all.into(), to });
+        }
+        let at = self.element_at(buffer, element, base);
+        for (n, v) in values[0].clone().into_iter().enumerate() {
+            match element.bytes() {
+                4 | 8 => self.push(Inst::Store { kind: StoreKind::Full, to: at.plus(32 * n), v }),
+                2 => {
+                    let v = self.pack_halves(v);
+                    self.push(Inst::Store { kind: StoreKind::Half, to: at.plus(16 * n), v });
+                }
+                _ => {
+                    let v = self.pack_bytes(v);
+                    self.push(Inst::Store { kind: StoreKind::Quarter, to: at.plus(8 * n), v });
+                }
+            }
+        }
+        if checked {
+            self.push(Inst::ColdBegin);
+            if let (Some(mask), Element::Word | Element::Double) = (&mask, element) {
+                self.push(Inst::Label(partial));
+                let wide = element == Element::Double;
+                let masks = self.masks_for(if wide { Scalar::U64 } else { Scalar::U32 }, mask);
+                let at = self.element_at(buffer, element, base);
+                for (n, v) in values[0].iter().enumerate() {
+                    self.push(Inst::MaskStore { wide, to: at.plus(32 * n), mask: masks[n], v: *v });
+                }
+                self.push(Inst::Jump(done));
+            }
+            self.push(Inst::Label(slow));
+            let since = self.splatted.len();
+            self.scatter(false, buffer, element, index, &values);
+            self.forget_splats(since);
+            self.push(Inst::Jump(done));
+            self.push(Inst::ColdEnd);
+            self.push(Inst::Label(done));
+        }
+    }
+
+    /// Elements to any indices, one lane after the other.
+    fn scatter(&mut self, unchecked: bool, buffer: BufferId, element: Element, index: Value, values: &[Parts]) {
+        self.frame(area::BYTES);
+        let indices = self.vectors(index, 0);
+        let active = if unchecked {
+            None
+        } else {
+            let inside = self.inside(buffer, &indices);
+            let mask = self.mask.clone();
+            Some(self.both(&inside, &mask))
+        };
+        let wide = element == Element::Double;
+        for (n, index) in indices.iter().enumerate() {
+            self.push(Inst::Store { kind: StoreKind::Full, to: Mem::frame(area::INDEX + 32 * n), v: *index });
+        }
+        let bits = self.mask_bits(&active);
+        for (component, parts) in values.iter().enumerate() {
+            for (n, v) in parts.iter().enumerate() {
+                self.push(Inst::Store { kind: StoreKind::Full, to: Mem::frame(area::FIRST + 32 * n), v: *v });
+            }
+            self.each_lane(bits, |lower, lane| {
+                let index = lower.load_g(GLoadKind::W32, lane_at(area::INDEX, lane, 4));
+                let kind = if wide { GLoadKind::W64 } else { GLoadKind::W32 };
+                let value = lower.load_g(kind, lane_at(area::FIRST, lane, if wide { 8 } else { 4 }));
+                let at = lower.element_at(buffer, element, index).plus(4 * component);
+                lower.push(Inst::GStore { kind: element.g_store(), to: at, a: value });
+            });
+        }
+    }
+
+    /// Whether a value is an address in a buffer: used by atomics.
+    pub fn word_at(&mut self, buffer: BufferId, index: G) -> Mem {
+        self.element_at(buffer, Element::Word, index)
+    }
+
+    /// Active lanes whose index is inside, as bits; the indices are left in the frame.
+    pub fn lanes_inside(&mut self, proven: bool, buffer: BufferId, index: Value) -> G {
+        self.frame(area::BYTES);
+        let indices = self.vectors(index, 0);
+        for (n, index) in indices.iter().enumerate() {
+            self.push(Inst::Store { kind: StoreKind::Full, to: Mem::frame(area::INDEX + 32 * n), v: *index });
+        }
+        let mask = self.mask.clone();
+        let active = if proven {
+            mask
+        } else {
+            let inside = self.inside(buffer, &indices);
+            Some(self.both(&inside, &mask))
+        };
+        self.mask_bits(&active)
+    }
+}
+
+/// The element of a lane in an area of the frame.
+pub(crate) fn lane_at(area: usize, lane: G, scale: u8) -> Mem {
+    Mem { base: Base::Frame, index: Some((lane, scale)), disp: area as i32 }
+}

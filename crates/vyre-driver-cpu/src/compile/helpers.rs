@@ -1,0 +1,216 @@
+//! Functions that machine code calls: what is rare, or too long to be written out.
+//!
+//! Operands and results are in the scratch area of the frame. None of them unwinds or allocates.
+
+use super::context::Context;
+use vyre_scalar::{binary, canonicalize, cast, identity, reduce, small, unary};
+use vyre_spec::{BinaryOp, FloatMode, ReduceOp, Scalar, ShuffleFrom, SubgroupOp, SubgroupShape, UnaryOp, Vote};
+
+/// Where things are in the scratch area: room for 32 lanes of 4 or 8 bytes each.
+pub(crate) mod area {
+    pub const INDEX: usize = 0;
+    pub const FIRST: usize = 128;
+    pub const SECOND: usize = 384;
+    pub const RESULT: usize = 640;
+    pub const BYTES: usize = 896;
+}
+
+const UNARY: u64 = 0;
+const BINARY: u64 = 1;
+const CAST: u64 = 2;
+
+fn scalar_number(ty: Scalar) -> u64 {
+    Scalar::ALL.iter().position(|other| *other == ty).unwrap_or(0) as u64
+}
+
+fn mode_number(mode: FloatMode) -> u64 {
+    u64::from(mode == FloatMode::Canonical)
+}
+
+/// The argument of [`lanes`] for an op on one operand.
+pub(crate) fn unary_argument(op: UnaryOp, ty: Scalar, mode: FloatMode) -> u64 {
+    UNARY | u64::from(op as u8) << 8 | scalar_number(ty) << 16 | mode_number(mode) << 32
+}
+
+/// The argument of [`lanes`] for an op on two operands.
+pub(crate) fn binary_argument(op: BinaryOp, ty: Scalar, mode: FloatMode) -> u64 {
+    BINARY | u64::from(op as u8) << 8 | scalar_number(ty) << 16 | mode_number(mode) << 32
+}
+
+/// The argument of [`lanes`] for a conversion.
+pub(crate) fn cast_argument(from: Scalar, to: Scalar, mode: FloatMode) -> u64 {
+    CAST | scalar_number(from) << 16 | scalar_number(to) << 24 | mode_number(mode) << 32
+}
+
+/// Computes an op for the elements of one vector, eight of 32 bits or four of 64; `bool`s are masks of the operands' width.
+pub(crate) extern "sysv64" fn lanes(frame: *mut u8, _: *mut u8, argument: u64) {
+    let scalar = |shift: u32| Scalar::ALL[(argument >> shift & 7) as usize];
+    let mode = if argument >> 32 & 1 == 1 { FloatMode::Canonical } else { FloatMode::Ieee };
+    let (ty, tag) = (scalar(16), (argument >> 8) as u8);
+    let kind = argument & 0xFF;
+    // A conversion has the wider of its types on both sides.
+    let to = if kind == CAST { scalar(24) } else { ty };
+    let wide = ty.bits() == 64 || to.bits() == 64;
+    let count = if wide { 4 } else { 8 };
+    for n in 0..count {
+        let read = |area: usize, ty: Scalar| {
+            // SAFETY: the frame has its areas, each with room for 32 elements.
+            let bits = unsafe {
+                match wide {
+                    true => frame.add(area + 8 * n).cast::<u64>().read_unaligned(),
+                    false => u64::from(frame.add(area + 4 * n).cast::<u32>().read_unaligned()),
+                }
+            };
+            match ty {
+                Scalar::Bool => u64::from(bits != 0),
+                Scalar::U32 | Scalar::I32 => bits & 0xFFFF_FFFF,
+                Scalar::U64 | Scalar::I64 => bits,
+                // In registers NaNs have any sign and payload.
+                Scalar::F32 => canonicalize(ty, mode, bits & 0xFFFF_FFFF),
+                Scalar::F64 => canonicalize(ty, mode, bits),
+            }
+        };
+        let result = match kind {
+            UNARY => UnaryOp::from_tag(tag).map_or(0, |op| unary(op, ty, mode, read(area::FIRST, ty))),
+            BINARY => BinaryOp::from_tag(tag).map_or(0, |op| {
+                let second = match op.info().operands[1] {
+                    vyre_spec::Operand::T => read(area::SECOND, ty),
+                    vyre_spec::Operand::Fixed(fixed) => read(area::SECOND, fixed),
+                };
+                binary(op, ty, mode, read(area::FIRST, ty), second)
+            }),
+            _ => cast(ty, to, mode, read(area::FIRST, ty)),
+        };
+        // SAFETY: as above.
+        unsafe {
+            match wide {
+                true => frame.add(area::RESULT + 8 * n).cast::<u64>().write_unaligned(result),
+                false => frame.add(area::RESULT + 4 * n).cast::<u32>().write_unaligned(result as u32),
+            }
+        }
+    }
+}
+
+/// Floats to bits of a small format, one per 32-bit element.
+pub(crate) extern "sysv64" fn narrow(frame: *mut u8, _: *mut u8, argument: u64) {
+    let formats = [&small::F16, &small::BF16, &small::F8E4M3, &small::F8E5M2];
+    let format = formats[(argument & 3) as usize];
+    for n in 0..8 {
+        // SAFETY: the frame has its areas, each with room for 32 elements.
+        let value = f32::from_bits(unsafe { frame.add(area::FIRST + 4 * n).cast::<u32>().read_unaligned() });
+        let mut bits = small::narrow(format, value);
+        if argument >> 8 & 1 == 1 && small::widen(format, bits).abs() <= f32::MIN_POSITIVE {
+            bits = 0;
+        }
+        // SAFETY: as above.
+        unsafe { frame.add(area::RESULT + 4 * n).cast::<u32>().write_unaligned(u32::from(bits)) };
+    }
+}
+
+/// Notes that lanes trapped. The argument is the tag; in the frame are the lanes as bits, the first invocation of the block, the
+/// workgroup along x, and whether workgroups are one range.
+pub(crate) extern "sysv64" fn trap(frame: *mut u8, context: *mut u8, argument: u64) {
+    // SAFETY: code is called with a context, and has written the four words to its frame.
+    let (context, [bits, first, group, flat]) = unsafe {
+        let words = frame.add(area::FIRST).cast::<[u32; 4]>().read_unaligned();
+        (&mut *context.cast::<Context>(), words)
+    };
+    let [nx, ny, nz] = context.size;
+    for lane in 0..32 {
+        if bits >> lane & 1 == 0 {
+            continue;
+        }
+        let n = first.wrapping_add(lane);
+        let [x, y, z] = if flat != 0 {
+            [n, context.group_y, context.group_z]
+        } else {
+            [group * nx + n % nx, context.group_y * ny + n / nx % ny, context.group_z * nz + n / nx / ny]
+        };
+        let sizes = context.invocations.map(u64::from);
+        let order = (u64::from(z) * sizes[1] + u64::from(y)) * sizes[0] + u64::from(x);
+        if order < context.trapped {
+            context.trapped = order;
+            context.tag = argument as u32;
+        }
+    }
+}
+
+/// The argument of [`subgroup`].
+pub(crate) fn subgroup_argument(op: SubgroupOp, ty: Scalar, mode: FloatMode, size: u32, lanes: u32) -> u64 {
+    u64::from(op as u8) | scalar_number(ty) << 8 | mode_number(mode) << 16 | u64::from(size) << 24 | u64::from(lanes) << 32
+}
+
+/// An exchange among the lanes of each subgroup of a block. The operands are in the frame, and the active lanes as bits.
+pub(crate) extern "sysv64" fn subgroup(frame: *mut u8, _: *mut u8, argument: u64) {
+    let ty = Scalar::ALL[(argument >> 8 & 7) as usize];
+    let mode = if argument >> 16 & 1 == 1 { FloatMode::Canonical } else { FloatMode::Ieee };
+    let (size, lanes) = ((argument >> 24 & 0xFF) as usize, (argument >> 32 & 0xFF) as usize);
+    let Some(op) = SubgroupOp::from_tag(argument as u8) else { return };
+    // SAFETY: the frame has its areas, each with room for 32 elements.
+    let active = unsafe { frame.add(area::INDEX).cast::<u32>().read_unaligned() };
+    let wide = ty.bits() == 64;
+    let read = |area: usize, lane: usize, wide: bool| -> u64 {
+        // SAFETY: as above.
+        unsafe {
+            match wide {
+                true => frame.add(area + 8 * lane).cast::<u64>().read_unaligned(),
+                false => u64::from(frame.add(area + 4 * lane).cast::<u32>().read_unaligned()),
+            }
+        }
+    };
+    let first = |lane: usize| match ty {
+        Scalar::Bool => u64::from(read(area::FIRST, lane, false) != 0),
+        _ => canonicalize(ty, mode, read(area::FIRST, lane, wide)),
+    };
+    let is_active = |lane: usize| active >> lane & 1 == 1;
+    for lane in 0..lanes {
+        let start = lane / size * size;
+        let own = lane - start;
+        let fold = |with: ReduceOp, count: usize| {
+            let identity = identity(with, ty);
+            (start..start + count)
+                .filter(|lane| is_active(*lane))
+                .fold(identity, |sum, lane| reduce(with, ty, mode, sum, first(lane)))
+        };
+        let result = match op.shape() {
+            SubgroupShape::Vote(vote) => {
+                let there = (start..start + size).filter(|lane| is_active(*lane));
+                let (mut ballot, mut present) = (0u64, 0u64);
+                for other in there {
+                    present |= 1 << (other - start);
+                    ballot |= first(other) << (other - start);
+                }
+                match vote {
+                    Vote::Ballot => ballot,
+                    Vote::Any => u64::from(ballot != 0),
+                    Vote::All => u64::from(ballot == present),
+                }
+            }
+            SubgroupShape::Shuffle(from) => {
+                let operand = read(area::SECOND, lane, false);
+                let own = own as u64;
+                let source = match from {
+                    ShuffleFrom::Named => Some(operand),
+                    ShuffleFrom::Xor => Some(own ^ operand),
+                    ShuffleFrom::Up => own.checked_sub(operand),
+                    ShuffleFrom::Down => Some(own + operand),
+                };
+                match source.filter(|source| *source < size as u64) {
+                    Some(source) if is_active(start + source as usize) => first(start + source as usize),
+                    Some(_) => 0,
+                    None => first(lane),
+                }
+            }
+            SubgroupShape::Reduce(with) => fold(with, size),
+            SubgroupShape::Inclusive(with) => fold(with, own + 1),
+            SubgroupShape::Exclusive(with) => fold(with, own),
+        };
+        // SAFETY: as above.
+        unsafe {
+            match op.info().result_type(ty).is_some_and(|ty| ty.bits() == 64) {
+                true => frame.add(area::RESULT + 8 * lane).cast::<u64>().write_unaligned(result),
+                false => frame.add(area::RESULT + 4 * lane).cast::<u32>().write_unaligned(result as u32),
+            }
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! `cpu` under the kit for backend authors.
+
+use vyre_driver::backend::registry::acquire;
+use vyre_driver::{BackendError, VyreBackend};
+use vyre_driver_cpu as _;
+
+fn open() -> Result<Box<dyn VyreBackend>, BackendError> {
+    acquire("cpu")
+}
+
+vyre_conform::backend_tests!(open);
