@@ -11,6 +11,7 @@ use super::asm::{Addr, Asm, Bits, Map, Op, Prefix, Rm, Size, Target, Vex};
 use super::lir::{Base, Fma, Inst, Label, LoadKind, Mem, Src, StoreKind, Width};
 use super::reg::{G, Place, V};
 use Bits::{B128, B256};
+use std::collections::VecDeque;
 
 const RAX: u8 = 0;
 const RCX: u8 = 1;
@@ -57,11 +58,9 @@ pub(crate) fn encode(code: &[Inst], labels: u32, scratch: usize, pool: &[u8], al
     let mut encoder =
         Encoder { asm, labels, allocation, vector_slots, general_slots, saves, size, calls: 0, marks: Vec::new(), flags: None };
     encoder.enter();
-    let mut cold = Vec::new();
-    encoder.stretch(code, &mut cold);
-    for (stretch, calls) in cold {
-        encoder.calls = calls;
-        encoder.stretch(stretch, &mut Vec::new());
+    let mut parts = VecDeque::from([Part { code, calls: 0, cold: false, mark: None }]);
+    while let Some(part) = parts.pop_front() {
+        encoder.part(part, &mut parts);
     }
     let Encoder { asm, marks, .. } = encoder;
     let (bytes, code_len) = asm.finish(pool);
@@ -156,25 +155,38 @@ mod vex {
 
 const VZEROUPPER: [u8; 3] = [0xC5, 0xF8, 0x77];
 
-impl<'a> Encoder<'a> {
-    /// Encodes code up to its end. Cold parts are left out, and given with the number of their first call; parts of those stay where they are.
-    fn stretch<'c>(&mut self, code: &'c [Inst], cold: &mut Vec<(&'c [Inst], usize)>) {
+/// Code that is encoded in one piece.
+struct Part<'c> {
+    code: &'c [Inst],
+    /// The number of its first call.
+    calls: usize,
+    cold: bool,
+    /// The statement that it begins within.
+    mark: Option<u32>,
+}
+
+impl Encoder<'_> {
+    /// Encodes a part, without the cold ones inside, which are put off.
+    fn part<'c>(&mut self, Part { code, calls, cold, mut mark }: Part<'c>, later: &mut VecDeque<Part<'c>>) {
         let mut n = 0;
-        let is_cold = matches!(code.first(), Some(Inst::ColdBegin));
+        self.calls = calls;
+        // Nothing comes from what is above.
+        self.flags = None;
+        self.marks.extend(mark.map(|mark| (self.asm.len(), mark)));
         while n < code.len() {
             match &code[n] {
                 // Nothing is encoded, so that the flags stay.
-                Inst::Mark(stmt) => self.marks.push((self.asm.len(), *stmt)),
-                Inst::LoopBegin if !is_cold && is_innermost(&code[n + 1..]) => self.asm.align(32),
+                Inst::Mark(stmt) => {
+                    self.marks.push((self.asm.len(), *stmt));
+                    mark = Some(*stmt);
+                }
+                Inst::LoopBegin if !cold && is_innermost(&code[n + 1..]) => self.asm.align(32),
                 Inst::LoopBegin | Inst::LoopEnd | Inst::ColdEnd => {}
-                Inst::ColdBegin if is_cold => {}
                 Inst::ColdBegin => {
-                    let length = cold_length(&code[n..]);
-                    let stretch = &code[n..n + length];
-                    cold.push((stretch, self.calls));
-                    self.calls += stretch.iter().filter(|inst| matches!(inst, Inst::Call { .. })).count();
-                    n += length;
-                    continue;
+                    let inside = &code[n + 1..][..cold_length(&code[n + 1..])];
+                    later.push_back(Part { code: inside, calls: self.calls, cold: true, mark });
+                    self.calls += inside.iter().filter(|inst| matches!(inst, Inst::Call { .. })).count();
+                    n += inside.len();
                 }
                 inst => {
                     let result = self.flags.take();
@@ -186,20 +198,14 @@ impl<'a> Encoder<'a> {
     }
 }
 
-/// How long the cold part is that code begins with.
+/// How much of the code is up to the end of the cold part that has just begun.
 fn cold_length(code: &[Inst]) -> usize {
-    let mut open = 0;
-    for (n, inst) in code.iter().enumerate() {
-        match inst {
-            Inst::ColdBegin => open += 1,
-            Inst::ColdEnd => open -= 1,
-            _ => {}
-        }
-        if open == 0 {
-            return n + 1;
-        }
-    }
-    code.len()
+    let mut open = 1;
+    let end = code.iter().position(|inst| {
+        open += i32::from(matches!(inst, Inst::ColdBegin)) - i32::from(matches!(inst, Inst::ColdEnd));
+        open == 0
+    });
+    end.unwrap_or(code.len())
 }
 
 impl Encoder<'_> {

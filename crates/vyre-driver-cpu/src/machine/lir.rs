@@ -450,7 +450,8 @@ pub(crate) enum Inst {
     },
     LoopBegin,
     LoopEnd,
-    /// Up to the end, code that hardly ever runs: it is put behind the rest. Nothing falls into it or out of it.
+    /// Up to the end, code that hardly ever runs: it is put behind the rest. One gets into it and out of it by jumps only; what comes from
+    /// above goes on behind it.
     ColdBegin,
     ColdEnd,
     Call {
@@ -491,8 +492,6 @@ impl Inst {
                 | Inst::JumpIfByte { .. }
                 | Inst::LoopBegin
                 | Inst::LoopEnd
-                | Inst::ColdBegin
-                | Inst::ColdEnd
                 | Inst::ColdBegin
                 | Inst::ColdEnd
                 | Inst::Return

@@ -90,6 +90,7 @@ fn check(places: &Places, instructions: &[Inst], seed: u64) {
         general_slots: slots(&places.general),
         vector_slots: slots(&places.vectors),
         saved: Vec::new(),
+        spilled: 0.0,
     };
     // Where NaNs are made equal, after everything that could notice; see `canonical`.
     allocation.vectors.push(Place::Reg(4));

@@ -110,8 +110,14 @@ fn argument(inst: &Instruction, n: u32, pool: u64) -> Arg {
 /// What the code of an instruction is, with registers in places that have the same numbers.
 fn read_back(inst: Inst) -> Vec<Asked> {
     let numbered: Vec<Place> = (0..16).map(Place::Reg).collect();
-    let allocation =
-        Allocation { general: numbered.clone(), vectors: numbered, general_slots: 0, vector_slots: 0, saved: Vec::new() };
+    let allocation = Allocation {
+        general: numbered.clone(),
+        vectors: numbered,
+        general_slots: 0,
+        vector_slots: 0,
+        saved: Vec::new(),
+        spilled: 0.0,
+    };
     let start = encode(&[], 1, 0, &[], &allocation).code_len;
     let encoded = encode(&[Inst::Label(Label(0)), inst], 1, 0, &[0; 64], &allocation);
     let pool = encoded.code_len.next_multiple_of(32) as u64;

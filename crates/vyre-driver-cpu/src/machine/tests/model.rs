@@ -107,6 +107,14 @@ impl<'a> Model<'a> {
                     }
                 }
                 Inst::Call { helper, argument } => helper(self.frame.as_mut_ptr(), self.context, argument),
+                // Cold parts are entered by jumps.
+                Inst::ColdBegin => {
+                    let mut open = 1;
+                    while open > 0 {
+                        open += i32::from(matches!(code[at], Inst::ColdBegin)) - i32::from(matches!(code[at], Inst::ColdEnd));
+                        at += 1;
+                    }
+                }
                 Inst::Return => return,
                 _ => self.step(inst),
             }
@@ -309,8 +317,13 @@ impl<'a> Model<'a> {
                 }
                 self.g[d.0 as usize] = old.into();
             }
-            Inst::Label(_) | Inst::LoopBegin | Inst::LoopEnd | Inst::ColdBegin | Inst::ColdEnd | Inst::Mark(_) => {}
-            Inst::Jump(_) | Inst::JumpIf { .. } | Inst::JumpIfByte { .. } | Inst::Call { .. } | Inst::Return => {
+            Inst::Label(_) | Inst::LoopBegin | Inst::LoopEnd | Inst::ColdEnd | Inst::Mark(_) => {}
+            Inst::Jump(_)
+            | Inst::JumpIf { .. }
+            | Inst::JumpIfByte { .. }
+            | Inst::Call { .. }
+            | Inst::ColdBegin
+            | Inst::Return => {
                 unreachable!("control is not a step")
             }
         }

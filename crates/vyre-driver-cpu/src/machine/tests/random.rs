@@ -441,6 +441,24 @@ impl Generator {
         }
     }
 
+    /// Jumps to code that is put elsewhere and comes back.
+    fn cold(&mut self, budget: usize) {
+        let (cond, width, a, b) = (self.cond(), self.width(), self.g(), self.gsrc());
+        let (cold, back) = (self.label(), self.label());
+        self.push(Inst::JumpIf { cond, width, a, b, to: cold });
+        let (g, v) = (self.g.clone(), self.v.clone());
+        self.body(budget / 3);
+        self.push(Inst::ColdBegin);
+        self.push(Inst::Label(cold));
+        let (first_g, first_v) = (std::mem::replace(&mut self.g, g), std::mem::replace(&mut self.v, v));
+        self.body(budget - budget / 3);
+        self.push(Inst::Jump(back));
+        self.push(Inst::ColdEnd);
+        self.push(Inst::Label(back));
+        self.g.retain(|reg| first_g.contains(reg));
+        self.v.retain(|reg| first_v.contains(reg));
+    }
+
     /// Runs code several times; sometimes leaves it early.
     fn repeat(&mut self, budget: usize) {
         let (counter, head, end) = (self.program.g(), self.label(), self.label());
@@ -489,7 +507,10 @@ impl Generator {
                     self.push(Inst::Mark(mark));
                 }
                 37 if self.depth < 5 => {
-                    self.branch(inner);
+                    match self.random.once_in(2) {
+                        true => self.branch(inner),
+                        false => self.cold(inner),
+                    }
                     budget -= inner;
                     continue;
                 }
