@@ -71,12 +71,9 @@ pub(crate) fn encode(code: &[Inst], labels: u32, scratch: usize, pool: &[u8], al
 fn is_innermost(code: &[Inst]) -> bool {
     let mut cold = 0;
     for inst in code {
-        match inst {
-            Inst::ColdBegin => cold += 1,
-            Inst::ColdEnd => cold -= 1,
-            Inst::LoopBegin if cold == 0 => return false,
-            Inst::LoopEnd if cold == 0 => return true,
-            _ => {}
+        cold += inst.cold_depth();
+        if cold == 0 && matches!(inst, Inst::LoopBegin | Inst::LoopEnd) {
+            return matches!(inst, Inst::LoopEnd);
         }
     }
     false
@@ -174,24 +171,23 @@ impl Encoder<'_> {
         self.flags = None;
         self.marks.extend(mark.map(|mark| (self.asm.len(), mark)));
         while n < code.len() {
-            match &code[n] {
-                // Nothing is encoded, so that the flags stay.
-                Inst::Mark(stmt) => {
-                    self.marks.push((self.asm.len(), *stmt));
-                    mark = Some(*stmt);
+            let inst = &code[n];
+            // Marks, and what stands around loops, are not encoded, so that the flags stay.
+            if let Inst::Mark(stmt) = inst {
+                self.marks.push((self.asm.len(), *stmt));
+                mark = Some(*stmt);
+            } else if let Inst::LoopBegin | Inst::LoopEnd | Inst::ColdEnd = inst {
+                if matches!(inst, Inst::LoopBegin) && !cold && is_innermost(&code[n + 1..]) {
+                    self.asm.align(32);
                 }
-                Inst::LoopBegin if !cold && is_innermost(&code[n + 1..]) => self.asm.align(32),
-                Inst::LoopBegin | Inst::LoopEnd | Inst::ColdEnd => {}
-                Inst::ColdBegin => {
-                    let inside = &code[n + 1..][..cold_length(&code[n + 1..])];
-                    later.push_back(Part { code: inside, calls: self.calls, cold: true, mark });
-                    self.calls += inside.iter().filter(|inst| matches!(inst, Inst::Call { .. })).count();
-                    n += inside.len();
-                }
-                inst => {
-                    let result = self.flags.take();
-                    self.inst(inst, result);
-                }
+            } else if let Inst::ColdBegin = inst {
+                let inside = &code[n + 1..][..cold_length(&code[n + 1..])];
+                later.push_back(Part { code: inside, calls: self.calls, cold: true, mark });
+                self.calls += inside.iter().filter(|inst| matches!(inst, Inst::Call { .. })).count();
+                n += inside.len();
+            } else {
+                let flags = self.flags.take();
+                self.inst(inst, flags);
             }
             n += 1;
         }
@@ -202,7 +198,7 @@ impl Encoder<'_> {
 fn cold_length(code: &[Inst]) -> usize {
     let mut open = 1;
     let end = code.iter().position(|inst| {
-        open += i32::from(matches!(inst, Inst::ColdBegin)) - i32::from(matches!(inst, Inst::ColdEnd));
+        open += inst.cold_depth();
         open == 0
     });
     end.unwrap_or(code.len())
@@ -497,7 +493,27 @@ impl Encoder<'_> {
                 self.restore(saved);
             }
             Inst::Return => self.leave(),
-            ref general => self.general(general, flags),
+            Inst::G2 { .. }
+            | Inst::GMul { .. }
+            | Inst::GShift { .. }
+            | Inst::GShiftBy { .. }
+            | Inst::GMov { .. }
+            | Inst::GImm { .. }
+            | Inst::GLoad { .. }
+            | Inst::GStore { .. }
+            | Inst::Lea { .. }
+            | Inst::Set { .. }
+            | Inst::Choose { .. }
+            | Inst::LowestBit { .. }
+            | Inst::ClearLowest { .. }
+            | Inst::PopCount { .. }
+            | Inst::Rmw { .. }
+            | Inst::CompareExchange { .. }
+            | Inst::JumpIf { .. }
+            | Inst::JumpIfByte { .. } => self.general(inst, flags),
+            Inst::Mark(_) | Inst::LoopBegin | Inst::LoopEnd | Inst::ColdBegin | Inst::ColdEnd => {
+                unreachable!("{inst:?} is not encoded")
+            }
         }
     }
 

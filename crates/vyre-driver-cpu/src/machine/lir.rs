@@ -498,6 +498,11 @@ impl Inst {
         )
     }
 
+    /// How much further inside of cold parts the code behind it is.
+    pub fn cold_depth(&self) -> i32 {
+        i32::from(matches!(self, Inst::ColdBegin)) - i32::from(matches!(self, Inst::ColdEnd))
+    }
+
     /// Calls `each` with every register, reads before writes.
     pub fn for_each_reg(&mut self, each: &mut impl FnMut(AnyReg<'_>, Role)) {
         use Role::{Clobber, Early, Read, Write};

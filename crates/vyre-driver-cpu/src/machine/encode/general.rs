@@ -189,16 +189,14 @@ impl Encoder<'_> {
             Inst::G2 { op, width, d, a, b } => {
                 let (a, b, to) = (self.read_g(a, RAX), self.gsrc(b), self.write_g(d));
                 // An address can be a sum, and its registers stay.
-                match (op, b) {
-                    (G2::add, Operand::Imm(imm)) if to != a => {
-                        self.asm.op(LEA, width.size(), to, Rm::Mem(Addr::Plain(a, imm)));
-                        return self.done_g(d, to);
-                    }
-                    (G2::add, Operand::Rm(Rm::Reg(b))) if to != a => {
-                        self.asm.op(LEA, width.size(), to, Rm::Mem(Addr::Indexed(a, b, 1, 0)));
-                        return self.done_g(d, to);
-                    }
-                    _ => {}
+                let sum = match b {
+                    Operand::Imm(imm) => Some(Addr::Plain(a, imm)),
+                    Operand::Rm(Rm::Reg(b)) => Some(Addr::Indexed(a, b, 1, 0)),
+                    Operand::Rm(Rm::Mem(_)) => None,
+                };
+                if let Some(sum) = sum.filter(|_| op == G2::add && to != a) {
+                    self.asm.op(LEA, width.size(), to, Rm::Mem(sum));
+                    return self.done_g(d, to);
                 }
                 let to = self.begin(to, a, b);
                 match b {
@@ -350,7 +348,39 @@ impl Encoder<'_> {
                 let to = self.label(to);
                 self.asm.jump_if(NOT_EQUAL, to);
             }
-            ref other => unreachable!("{other:?} is encoded elsewhere"),
+            Inst::V3 { .. }
+            | Inst::V3I { .. }
+            | Inst::V2 { .. }
+            | Inst::V2I { .. }
+            | Inst::Shift { .. }
+            | Inst::Widen { .. }
+            | Inst::Narrow { .. }
+            | Inst::ToHalf { .. }
+            | Inst::Blend { .. }
+            | Inst::Fma { .. }
+            | Inst::VMov { .. }
+            | Inst::Zero { .. }
+            | Inst::Ones { .. }
+            | Inst::Join { .. }
+            | Inst::High { .. }
+            | Inst::Load { .. }
+            | Inst::Store { .. }
+            | Inst::MaskStore { .. }
+            | Inst::MaskLoad { .. }
+            | Inst::Gather { .. }
+            | Inst::GatherWide { .. }
+            | Inst::Splat { .. }
+            | Inst::First { .. }
+            | Inst::Signs { .. }
+            | Inst::Label(_)
+            | Inst::Jump(_)
+            | Inst::LoopBegin
+            | Inst::LoopEnd
+            | Inst::ColdBegin
+            | Inst::ColdEnd
+            | Inst::Call { .. }
+            | Inst::Mark(_)
+            | Inst::Return => unreachable!("{inst:?} is encoded elsewhere"),
         }
     }
 

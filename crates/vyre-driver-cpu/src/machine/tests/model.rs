@@ -93,30 +93,30 @@ impl<'a> Model<'a> {
         loop {
             let inst = code[at];
             at += 1;
-            match inst {
-                Inst::Jump(label) => at = to(label),
-                Inst::JumpIf { cond, width, a, b, to: label } => {
-                    if holds(cond, width, self.g(a), self.gsrc(width, b)) {
-                        at = to(label);
-                    }
+            if let Inst::Return = inst {
+                return;
+            } else if let Inst::Jump(label) = inst {
+                at = to(label);
+            } else if let Inst::JumpIf { cond, width, a, b, to: label } = inst {
+                if holds(cond, width, self.g(a), self.gsrc(width, b)) {
+                    at = to(label);
                 }
-                Inst::JumpIfByte { at: from, to: label } => {
-                    let address = u64::from_le_bytes(self.read(from)) as usize;
-                    if self.bytes(address, 1)[0] != 0 {
-                        at = to(label);
-                    }
+            } else if let Inst::JumpIfByte { at: from, to: label } = inst {
+                let address = u64::from_le_bytes(self.read(from)) as usize;
+                if self.read_at::<1>(address) != [0] {
+                    at = to(label);
                 }
-                Inst::Call { helper, argument } => helper(self.frame.as_mut_ptr(), self.context, argument),
+            } else if let Inst::ColdBegin = inst {
                 // Cold parts are entered by jumps.
-                Inst::ColdBegin => {
-                    let mut open = 1;
-                    while open > 0 {
-                        open += i32::from(matches!(code[at], Inst::ColdBegin)) - i32::from(matches!(code[at], Inst::ColdEnd));
-                        at += 1;
-                    }
+                let mut open = 1;
+                while open > 0 {
+                    open += code[at].cold_depth();
+                    at += 1;
                 }
-                Inst::Return => return,
-                _ => self.step(inst),
+            } else if let Inst::Call { helper, argument } = inst {
+                helper(self.frame.as_mut_ptr(), self.context, argument);
+            } else {
+                self.step(inst);
             }
         }
     }
@@ -132,15 +132,13 @@ impl<'a> Model<'a> {
         base.wrapping_add(index).wrapping_add(mem.disp as usize)
     }
 
-    fn bytes(&self, address: usize, len: usize) -> &mut [u8] {
+    fn check(&self, address: usize, len: usize) {
         let inside = |start: *const u8, all: usize| address >= start as usize && address + len <= start as usize + all;
         let pool = &self.program.pool;
         assert!(
             inside(self.context, self.len) || inside(self.frame.as_ptr(), self.frame.len()) || inside(pool.as_ptr(), pool.len()),
             "an access outside of memory"
         );
-        // SAFETY: these bytes belong to this run, and nobody writes constants.
-        unsafe { std::slice::from_raw_parts_mut(address as *mut u8, len) }
     }
 
     fn read<const N: usize>(&self, mem: Mem) -> [u8; N] {
@@ -148,11 +146,23 @@ impl<'a> Model<'a> {
     }
 
     fn read_at<const N: usize>(&self, address: usize) -> [u8; N] {
-        (&*self.bytes(address, N)).try_into().unwrap()
+        self.check(address, N);
+        // SAFETY: these bytes belong to this run.
+        unsafe { (address as *const [u8; N]).read_unaligned() }
+    }
+
+    fn read_some(&self, address: usize, to: &mut [u8]) {
+        to.iter_mut().zip(address..).for_each(|(byte, address)| [*byte] = self.read_at(address));
     }
 
     fn write(&self, mem: Mem, bytes: &[u8]) {
-        self.bytes(self.address(mem), bytes.len()).copy_from_slice(bytes);
+        self.write_at(self.address(mem), bytes);
+    }
+
+    fn write_at(&self, address: usize, bytes: &[u8]) {
+        self.check(address, bytes.len());
+        // SAFETY: these bytes belong to this run, and no program writes its constants.
+        unsafe { (address as *mut u8).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
     }
 
     fn g(&self, reg: G) -> u64 {
@@ -241,13 +251,13 @@ impl<'a> Model<'a> {
             Inst::MaskStore { wide, to, mask, v } => {
                 let (size, v, mask) = (if wide { 8 } else { 4 }, self.v(v), self.v(mask));
                 for at in (0..32).step_by(size).filter(|at| mask[at + size - 1] & 0x80 != 0) {
-                    self.bytes(self.address(to) + at, size).copy_from_slice(&v[at..at + size]);
+                    self.write_at(self.address(to) + at, &v[at..at + size]);
                 }
             }
             Inst::MaskLoad { wide, d, mask, from } => {
                 let (size, mask, mut result) = (if wide { 8 } else { 4 }, self.v(mask), [0; 32]);
                 for at in (0..32).step_by(size).filter(|at| mask[at + size - 1] & 0x80 != 0) {
-                    result[at..at + size].copy_from_slice(self.bytes(self.address(from) + at, size));
+                    self.read_some(self.address(from) + at, &mut result[at..at + size]);
                 }
                 self.v[d.0 as usize] = result;
             }
@@ -354,7 +364,7 @@ impl<'a> Model<'a> {
         for (at, index) in (0..32).step_by(size).zip(indices) {
             if mask[at + size - 1] & 0x80 != 0 {
                 let address = (self.g(base) as usize).wrapping_add((index as i32 as usize).wrapping_mul(size));
-                result[at..at + size].copy_from_slice(self.bytes(address, size));
+                self.read_some(address, &mut result[at..at + size]);
             }
         }
         self.v[d.0 as usize] = result;

@@ -71,13 +71,15 @@ impl Generator {
             generator.push(Inst::Store { kind: StoreKind::Full, to: Mem::frame(at), v: zero });
         }
         let some = 1 + generator.random.below(generator.all_g.len());
-        for d in generator.all_g[..some].to_vec() {
+        let chosen: Vec<G> = generator.all_g[..some].into();
+        for d in chosen {
             let from = generator.data(8);
             generator.push(Inst::GLoad { kind: GLoadKind::W64, d, from });
             generator.g.push(d);
         }
         let some = 1 + generator.random.below(generator.all_v.len());
-        for d in generator.all_v[..some].to_vec() {
+        let chosen: Vec<V> = generator.all_v[..some].into();
+        for d in chosen {
             let from = generator.data(32);
             generator.push(Inst::Load { kind: LoadKind::Full, d, from });
             generator.v.push(d);
@@ -531,7 +533,7 @@ impl Generator {
 
 fn check(seed: u64) {
     let mut generator = Generator::new(seed);
-    let budget = 1 + generator.random.below(if seed % 50 == 0 { 600 } else { 80 });
+    let budget = 1 + generator.random.below(if seed.is_multiple_of(50) { 600 } else { 80 });
     generator.body(budget);
     for _ in 0..generator.random.below(40) {
         generator.result();
