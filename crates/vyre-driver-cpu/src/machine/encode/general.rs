@@ -10,6 +10,7 @@ const MOV_STORE: Op = Op::plain(0x89);
 const MOV_STORE_BYTE: Op = Op::plain(0x88);
 const LEA: Op = Op::plain(0x8D);
 const CMP: Op = Op::plain(0x3B);
+const CMP_MEMORY: Op = Op::plain(0x39);
 const TEST: Op = Op::plain(0x85);
 const IMUL: Op = Op::escaped(0xAF);
 const IMUL_IMM: Op = Op::plain(0x69);
@@ -187,7 +188,8 @@ impl Encoder<'_> {
     pub(super) fn general(&mut self, inst: &Inst, flags: Option<(G, Width)>) {
         match *inst {
             Inst::G2 { op, width, d, a, b } => {
-                let (a, b, to) = (self.read_g(a, RAX), self.gsrc(b), self.write_g(d));
+                let (b, to) = (self.gsrc(b), self.write_g(d));
+                let a = self.read_first(a, to, b);
                 // An address can be a sum, and its registers stay.
                 let sum = match b {
                     Operand::Imm(imm) => Some(Addr::Plain(a, imm)),
@@ -201,13 +203,14 @@ impl Encoder<'_> {
                 let to = self.begin(to, a, b);
                 match b {
                     Operand::Rm(b) => self.asm.op(op.op(), width.size(), to, b),
-                    Operand::Imm(imm) => self.arithmetic_imm(op.number(), width.size(), to, imm),
+                    Operand::Imm(imm) => self.arithmetic_imm(op.number(), width.size(), Rm::Reg(to), imm),
                 }
                 self.done_g(d, to);
                 self.flags = Some((d, width));
             }
             Inst::GMul { width, d, a, b } => {
-                let (a, b, to) = (self.read_g(a, RAX), self.gsrc(b), self.write_g(d));
+                let (b, to) = (self.gsrc(b), self.write_g(d));
+                let a = self.read_first(a, to, b);
                 match b {
                     Operand::Imm(imm) => {
                         self.asm.op_imm32(IMUL_IMM, width.size(), to, Rm::Reg(a), imm);
@@ -384,6 +387,11 @@ impl Encoder<'_> {
         }
     }
 
+    /// The register that has the first operand; one from the frame is brought to where the result is computed, if it may.
+    fn read_first(&mut self, a: G, to: u8, b: Operand) -> u8 {
+        self.read_g(a, if b.touches(to) { RAX } else { to })
+    }
+
     /// Puts the first operand where the result is computed, which is rax if the second would be lost.
     fn begin(&mut self, to: u8, a: u8, b: Operand) -> u8 {
         let to = if to != a && b.touches(to) { RAX } else { to };
@@ -393,10 +401,10 @@ impl Encoder<'_> {
         to
     }
 
-    fn arithmetic_imm(&mut self, number: u8, size: Size, to: u8, imm: i32) {
+    fn arithmetic_imm(&mut self, number: u8, size: Size, to: Rm, imm: i32) {
         match i8::try_from(imm) {
-            Ok(imm) => self.asm.op_imm8(ARITHMETIC_IMM8, size, number, Rm::Reg(to), imm as u8),
-            Err(_) => self.asm.op_imm32(ARITHMETIC_IMM32, size, number, Rm::Reg(to), imm),
+            Ok(imm) => self.asm.op_imm8(ARITHMETIC_IMM8, size, number, to, imm as u8),
+            Err(_) => self.asm.op_imm32(ARITHMETIC_IMM32, size, number, to, imm),
         }
     }
 
@@ -406,11 +414,16 @@ impl Encoder<'_> {
         if known && b == GSrc::Imm(0) && matches!(cond, Cond::Equal | Cond::NotEqual) {
             return;
         }
-        let (a, b) = (self.read_g(a, RAX), self.gsrc(b));
-        match b {
-            Operand::Imm(0) => self.asm.op(TEST, width.size(), a, Rm::Reg(a)),
-            Operand::Imm(imm) => self.arithmetic_imm(CMP_NUMBER, width.size(), a, imm),
-            Operand::Rm(b) => self.asm.op(CMP, width.size(), a, b),
+        let (a, b) = (self.rm(a), self.gsrc(b));
+        match (a, b) {
+            (Rm::Reg(reg), Operand::Imm(0)) => self.asm.op(TEST, width.size(), reg, a),
+            (_, Operand::Imm(imm)) => self.arithmetic_imm(CMP_NUMBER, width.size(), a, imm),
+            (Rm::Reg(reg), Operand::Rm(b)) => self.asm.op(CMP, width.size(), reg, b),
+            (Rm::Mem(_), Operand::Rm(Rm::Reg(b))) => self.asm.op(CMP_MEMORY, width.size(), b, a),
+            (Rm::Mem(_), Operand::Rm(b @ Rm::Mem(_))) => {
+                self.mov(RAX, a);
+                self.asm.op(CMP, width.size(), RAX, b);
+            }
         }
     }
 
