@@ -149,25 +149,22 @@ impl Walk {
         let mut weight = 1f32;
         let mut cold = 0;
         for (inst, n) in code.iter_mut().zip(0u32..) {
-            match inst {
-                Inst::LoopBegin => {
-                    let depth = self.loops[inside as usize].depth + 1;
-                    self.loops.push(Loop { outer: inside, depth, start: 2 * n, end: 2 * n });
-                    inside = self.loops.len() as u32 - 1;
-                    weight = weight_at(depth);
-                }
-                Inst::LoopEnd => {
-                    let ended = &mut self.loops[inside as usize];
-                    ended.end = 2 * n;
-                    inside = ended.outer;
-                    weight = weight_at(self.loops[inside as usize].depth);
-                }
-                Inst::ColdBegin => cold += 1,
-                Inst::ColdEnd => cold -= 1,
-                Inst::Call { .. } => self.calls.push(2 * n),
-                Inst::VMov { .. } | Inst::GMov { width: Width::W64, .. } => self.moves.push(n as usize),
-                _ => {}
+            if let Inst::LoopBegin = inst {
+                let depth = self.loops[inside as usize].depth + 1;
+                self.loops.push(Loop { outer: inside, depth, start: 2 * n, end: 2 * n });
+                inside = self.loops.len() as u32 - 1;
+                weight = weight_at(depth);
+            } else if let Inst::LoopEnd = inst {
+                let ended = &mut self.loops[inside as usize];
+                ended.end = 2 * n;
+                inside = ended.outer;
+                weight = weight_at(self.loops[inside as usize].depth);
+            } else if let Inst::Call { .. } = inst {
+                self.calls.push(2 * n);
+            } else if let Inst::VMov { .. } | Inst::GMov { width: Width::W64, .. } = inst {
+                self.moves.push(n as usize);
             }
+            cold += inst.cold_depth();
             let (g, v, loops) = (&mut self.g, &mut self.v, &self.loops);
             let weight = if cold > 0 { 0.01 } else { weight };
             inst.for_each_reg(&mut |reg, role| {
@@ -248,10 +245,12 @@ const REACH: usize = 64;
 /// Makes a move unnecessary: if what is moved was computed for that alone, in the same stretch of code without jumps, and nobody mentions the
 /// register that it is moved to since then, it is computed there.
 fn compute_in_place(code: &mut [Inst], at: usize, g: &mut Lives, v: &mut Lives) {
-    let (lives, from, to) = match code[at] {
-        Inst::VMov { d, a } => (v, Register::V(a), Register::V(d)),
-        Inst::GMov { d, a, .. } => (g, Register::G(a), Register::G(d)),
-        _ => return,
+    let (lives, from, to) = if let Inst::VMov { d, a } = code[at] {
+        (v, Register::V(a), Register::V(d))
+    } else if let Inst::GMov { d, a, .. } = code[at] {
+        (g, Register::G(a), Register::G(d))
+    } else {
+        return;
     };
     let moved = lives.lives[from.number()];
     let first = moved.first();
@@ -410,15 +409,20 @@ impl Lives {
 /// The registers whose places a register that begins its life likes to take over: those that an instruction needs to have where the
 /// result goes.
 fn likes(life: &Life, code: &[Inst]) -> [u32; 3] {
-    match code[life.first()] {
-        Inst::VMov { a, .. } => [a.0, NONE, NONE],
-        Inst::Fma { a, b, c, .. } => match c {
+    let inst = code[life.first()];
+    if let Inst::Fma { a, b, c, .. } = inst {
+        match c {
             Src::Reg(c) => [c.0, a.0, b.0],
             Src::Mem(_) => [a.0, b.0, NONE],
-        },
-        Inst::G2 { a, .. } | Inst::GMul { a, .. } | Inst::GShift { a, .. } | Inst::GMov { a, .. } => [a.0, NONE, NONE],
-        Inst::Choose { x, y, .. } => [y.0, x.0, NONE],
-        _ => [NONE; 3],
+        }
+    } else if let Inst::VMov { a, .. } = inst {
+        [a.0, NONE, NONE]
+    } else if let Inst::G2 { a, .. } | Inst::GMul { a, .. } | Inst::GShift { a, .. } | Inst::GMov { a, .. } = inst {
+        [a.0, NONE, NONE]
+    } else if let Inst::Choose { x, y, .. } = inst {
+        [y.0, x.0, NONE]
+    } else {
+        [NONE; 3]
     }
 }
 

@@ -11,6 +11,7 @@ use super::asm::{Addr, Asm, Bits, Map, Op, Prefix, Rm, Size, Target, Vex};
 use super::lir::{Base, Fma, Inst, Label, LoadKind, Mem, Src, StoreKind, Width};
 use super::reg::{G, Place, V};
 use Bits::{B128, B256};
+use std::collections::VecDeque;
 
 const RAX: u8 = 0;
 const RCX: u8 = 1;
@@ -57,11 +58,9 @@ pub(crate) fn encode(code: &[Inst], labels: u32, scratch: usize, pool: &[u8], al
     let mut encoder =
         Encoder { asm, labels, allocation, vector_slots, general_slots, saves, size, calls: 0, marks: Vec::new(), flags: None };
     encoder.enter();
-    let mut cold = Vec::new();
-    encoder.stretch(code, &mut cold);
-    for (stretch, calls) in cold {
-        encoder.calls = calls;
-        encoder.stretch(stretch, &mut Vec::new());
+    let mut parts = VecDeque::from([Part { code, calls: 0, cold: false, mark: None }]);
+    while let Some(part) = parts.pop_front() {
+        encoder.part(part, &mut parts);
     }
     let Encoder { asm, marks, .. } = encoder;
     let (bytes, code_len) = asm.finish(pool);
@@ -72,12 +71,9 @@ pub(crate) fn encode(code: &[Inst], labels: u32, scratch: usize, pool: &[u8], al
 fn is_innermost(code: &[Inst]) -> bool {
     let mut cold = 0;
     for inst in code {
-        match inst {
-            Inst::ColdBegin => cold += 1,
-            Inst::ColdEnd => cold -= 1,
-            Inst::LoopBegin if cold == 0 => return false,
-            Inst::LoopEnd if cold == 0 => return true,
-            _ => {}
+        cold += inst.cold_depth();
+        if cold == 0 && matches!(inst, Inst::LoopBegin | Inst::LoopEnd) {
+            return matches!(inst, Inst::LoopEnd);
         }
     }
     false
@@ -140,6 +136,10 @@ mod vex {
     pub const fn vpgather(wide: bool) -> Vex {
         vex(P66, M0F38, wide, 0x90)
     }
+    /// reg = reg × rm + first.
+    pub const fn vfmadd132(wide: bool) -> Vex {
+        vex(P66, M0F38, wide, 0x98)
+    }
     /// reg = first × reg + rm.
     pub const fn vfmadd213(wide: bool) -> Vex {
         vex(P66, M0F38, wide, 0xA8)
@@ -152,50 +152,56 @@ mod vex {
 
 const VZEROUPPER: [u8; 3] = [0xC5, 0xF8, 0x77];
 
-impl<'a> Encoder<'a> {
-    /// Encodes code up to its end. Cold parts are left out, and given with the number of their first call; parts of those stay where they are.
-    fn stretch<'c>(&mut self, code: &'c [Inst], cold: &mut Vec<(&'c [Inst], usize)>) {
+/// Code that is encoded in one piece.
+struct Part<'c> {
+    code: &'c [Inst],
+    /// The number of its first call.
+    calls: usize,
+    cold: bool,
+    /// The statement that it begins within.
+    mark: Option<u32>,
+}
+
+impl Encoder<'_> {
+    /// Encodes a part, without the cold ones inside, which are put off.
+    fn part<'c>(&mut self, Part { code, calls, cold, mut mark }: Part<'c>, later: &mut VecDeque<Part<'c>>) {
         let mut n = 0;
-        let is_cold = matches!(code.first(), Some(Inst::ColdBegin));
+        self.calls = calls;
+        // Nothing comes from what is above.
+        self.flags = None;
+        self.marks.extend(mark.map(|mark| (self.asm.len(), mark)));
         while n < code.len() {
-            match &code[n] {
-                // Nothing is encoded, so that the flags stay.
-                Inst::Mark(stmt) => self.marks.push((self.asm.len(), *stmt)),
-                Inst::LoopBegin if !is_cold && is_innermost(&code[n + 1..]) => self.asm.align(32),
-                Inst::LoopBegin | Inst::LoopEnd | Inst::ColdEnd => {}
-                Inst::ColdBegin if is_cold => {}
-                Inst::ColdBegin => {
-                    let length = cold_length(&code[n..]);
-                    let stretch = &code[n..n + length];
-                    cold.push((stretch, self.calls));
-                    self.calls += stretch.iter().filter(|inst| matches!(inst, Inst::Call { .. })).count();
-                    n += length;
-                    continue;
+            let inst = &code[n];
+            // Marks, and what stands around loops, are not encoded, so that the flags stay.
+            if let Inst::Mark(stmt) = inst {
+                self.marks.push((self.asm.len(), *stmt));
+                mark = Some(*stmt);
+            } else if let Inst::LoopBegin | Inst::LoopEnd | Inst::ColdEnd = inst {
+                if matches!(inst, Inst::LoopBegin) && !cold && is_innermost(&code[n + 1..]) {
+                    self.asm.align(32);
                 }
-                inst => {
-                    let result = self.flags.take();
-                    self.inst(inst, result);
-                }
+            } else if let Inst::ColdBegin = inst {
+                let inside = &code[n + 1..][..cold_length(&code[n + 1..])];
+                later.push_back(Part { code: inside, calls: self.calls, cold: true, mark });
+                self.calls += inside.iter().filter(|inst| matches!(inst, Inst::Call { .. })).count();
+                n += inside.len();
+            } else {
+                let flags = self.flags.take();
+                self.inst(inst, flags);
             }
             n += 1;
         }
     }
 }
 
-/// How long the cold part is that code begins with.
+/// How much of the code is up to the end of the cold part that has just begun.
 fn cold_length(code: &[Inst]) -> usize {
-    let mut open = 0;
-    for (n, inst) in code.iter().enumerate() {
-        match inst {
-            Inst::ColdBegin => open += 1,
-            Inst::ColdEnd => open -= 1,
-            _ => {}
-        }
-        if open == 0 {
-            return n + 1;
-        }
-    }
-    code.len()
+    let mut open = 1;
+    let end = code.iter().position(|inst| {
+        open += inst.cold_depth();
+        open == 0
+    });
+    end.unwrap_or(code.len())
 }
 
 impl Encoder<'_> {
@@ -251,6 +257,10 @@ impl Encoder<'_> {
     fn store_slot(&mut self, slot: u32, reg: u8) {
         let at = self.vector_slot(slot);
         self.v(vex::VMOVDQA_STORE, B256, reg, Rm::Mem(at));
+    }
+
+    fn is_in_frame(&self, reg: V) -> bool {
+        matches!(self.allocation.v(reg), Place::Slot(_))
     }
 
     /// The register that has a vector; one from the frame is brought to `scratch`.
@@ -317,6 +327,11 @@ impl Encoder<'_> {
     fn inst(&mut self, inst: &Inst, flags: Option<(G, Width)>) {
         match *inst {
             Inst::V3 { op, d, a, b } => {
+                // Only the second operand can be in memory.
+                let (a, b) = match b {
+                    Src::Reg(b) if op.commutes() && !self.is_in_frame(b) && self.is_in_frame(a) => (b, Src::Reg(a)),
+                    Src::Reg(_) | Src::Mem(_) => (a, b),
+                };
                 let (to, a, b) = (self.write_v(d), self.read_v(a, Y14), self.src(b));
                 self.asm.vex(op.vex(), B256, to, a, b);
                 self.done_v(d);
@@ -362,8 +377,16 @@ impl Encoder<'_> {
                 self.done_v(d);
             }
             Inst::Fma { op, d, a, b, c } => {
-                let (to, a, b, c) = (self.write_v(d), self.read_v(a, Y14), self.read_v(b, Y15), self.src(c));
-                self.fma(op, to, a, b, c);
+                let (to, c) = (self.write_v(d), self.src(c));
+                match (self.src(a.into()), self.src(b.into()), c) {
+                    (factor @ Rm::Mem(_), Rm::Reg(other), Rm::Reg(c)) | (Rm::Reg(other), factor @ Rm::Mem(_), Rm::Reg(c)) => {
+                        self.fma_with_factor(op, to, factor, other, c);
+                    }
+                    _ => {
+                        let (a, b) = (self.read_v(a, Y14), self.read_v(b, Y15));
+                        self.fma(op, to, a, b, c);
+                    }
+                }
                 self.done_v(d);
             }
             Inst::VMov { d, a } => self.move_v(d, a),
@@ -470,7 +493,27 @@ impl Encoder<'_> {
                 self.restore(saved);
             }
             Inst::Return => self.leave(),
-            ref general => self.general(general, flags),
+            Inst::G2 { .. }
+            | Inst::GMul { .. }
+            | Inst::GShift { .. }
+            | Inst::GShiftBy { .. }
+            | Inst::GMov { .. }
+            | Inst::GImm { .. }
+            | Inst::GLoad { .. }
+            | Inst::GStore { .. }
+            | Inst::Lea { .. }
+            | Inst::Set { .. }
+            | Inst::Choose { .. }
+            | Inst::LowestBit { .. }
+            | Inst::ClearLowest { .. }
+            | Inst::PopCount { .. }
+            | Inst::Rmw { .. }
+            | Inst::CompareExchange { .. }
+            | Inst::JumpIf { .. }
+            | Inst::JumpIfByte { .. } => self.general(inst, flags),
+            Inst::Mark(_) | Inst::LoopBegin | Inst::LoopEnd | Inst::ColdBegin | Inst::ColdEnd => {
+                unreachable!("{inst:?} is not encoded")
+            }
         }
     }
 
@@ -505,6 +548,19 @@ impl Encoder<'_> {
             self.v(vex::VMOVDQA_LOAD, B256, d, Rm::Reg(factor));
         }
         self.asm.vex(vex::vfmadd213(wide), B256, d, other, c);
+    }
+
+    /// factor × other + c, where the factor is in memory.
+    fn fma_with_factor(&mut self, op: Fma, d: u8, factor: Rm, other: u8, c: u8) {
+        let wide = op == Fma::pd;
+        if d == other && d != c {
+            self.asm.vex(vex::vfmadd132(wide), B256, d, c, factor);
+            return;
+        }
+        if d != c {
+            self.v(vex::VMOVDQA_LOAD, B256, d, Rm::Reg(c));
+        }
+        self.asm.vex(vex::vfmadd231(wide), B256, d, other, factor);
     }
 
     fn gather(&mut self, wide: bool, d: V, base: G, index: V, mask: V) {

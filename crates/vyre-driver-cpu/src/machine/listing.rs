@@ -103,11 +103,8 @@ impl Names {
 impl SymbolResolver for Names {
     fn symbol(&mut self, inst: &Instruction, _: u32, operand: Option<u32>, address: u64, _: u32) -> Option<SymbolResult<'_>> {
         // Other numbers are not addresses.
-        let named = match inst.op_kind(operand?) {
-            OpKind::NearBranch64 => true,
-            OpKind::Memory => inst.is_ip_rel_memory_operand(),
-            _ => false,
-        };
+        let kind = inst.op_kind(operand?);
+        let named = kind == OpKind::NearBranch64 || kind == OpKind::Memory && inst.is_ip_rel_memory_operand();
         self.names.get(&address).filter(|_| named).map(|name| SymbolResult::with_str(address, name))
     }
 }

@@ -57,9 +57,9 @@ impl CodeMemory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::process::Command;
 
     /// What the system says about the page that has an address.
+    #[cfg(target_os = "linux")]
     fn permissions(address: *const u8) -> Option<String> {
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         maps.lines().find_map(|line| {
@@ -78,9 +78,8 @@ mod tests {
         // SAFETY: these bytes are a function that takes nothing and gives a number.
         let function: extern "sysv64" fn() -> u32 = unsafe { std::mem::transmute(code.entry()) };
         assert_eq!(function(), 42);
-        if cfg!(target_os = "linux") {
-            assert_eq!(permissions(code.entry()).as_deref(), Some("r-x"));
-        }
+        #[cfg(target_os = "linux")]
+        assert_eq!(permissions(code.entry()).as_deref(), Some("r-x"));
     }
 
     #[test]
@@ -104,8 +103,11 @@ mod tests {
         const ALONE: &str = "VYRE_TEST_WITHOUT_EXECUTABLE_MEMORY";
         if std::env::var_os(ALONE).is_none() {
             let test = std::thread::current().name().unwrap().to_owned();
-            let output =
-                Command::new(std::env::current_exe().unwrap()).args([&test, "--exact"]).env(ALONE, "1").output().unwrap();
+            let output = std::process::Command::new(std::env::current_exe().unwrap())
+                .args([&test, "--exact"])
+                .env(ALONE, "1")
+                .output()
+                .unwrap();
             assert!(output.status.success(), "{output:?}");
             assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"), "{output:?}");
             return;

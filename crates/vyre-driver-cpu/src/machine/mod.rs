@@ -3,6 +3,7 @@
 pub(crate) mod alloc;
 pub(crate) mod asm;
 pub(crate) mod encode;
+pub(crate) mod families;
 pub(crate) mod lir;
 #[cfg(any(feature = "listing", test))]
 pub(crate) mod listing;

@@ -10,6 +10,7 @@ const MOV_STORE: Op = Op::plain(0x89);
 const MOV_STORE_BYTE: Op = Op::plain(0x88);
 const LEA: Op = Op::plain(0x8D);
 const CMP: Op = Op::plain(0x3B);
+const CMP_MEMORY: Op = Op::plain(0x39);
 const TEST: Op = Op::plain(0x85);
 const IMUL: Op = Op::escaped(0xAF);
 const IMUL_IMM: Op = Op::plain(0x69);
@@ -187,29 +188,29 @@ impl Encoder<'_> {
     pub(super) fn general(&mut self, inst: &Inst, flags: Option<(G, Width)>) {
         match *inst {
             Inst::G2 { op, width, d, a, b } => {
-                let (a, b, to) = (self.read_g(a, RAX), self.gsrc(b), self.write_g(d));
+                let (b, to) = (self.gsrc(b), self.write_g(d));
+                let a = self.read_first(a, to, b);
                 // An address can be a sum, and its registers stay.
-                match (op, b) {
-                    (G2::add, Operand::Imm(imm)) if to != a => {
-                        self.asm.op(LEA, width.size(), to, Rm::Mem(Addr::Plain(a, imm)));
-                        return self.done_g(d, to);
-                    }
-                    (G2::add, Operand::Rm(Rm::Reg(b))) if to != a => {
-                        self.asm.op(LEA, width.size(), to, Rm::Mem(Addr::Indexed(a, b, 1, 0)));
-                        return self.done_g(d, to);
-                    }
-                    _ => {}
+                let sum = match b {
+                    Operand::Imm(imm) => Some(Addr::Plain(a, imm)),
+                    Operand::Rm(Rm::Reg(b)) => Some(Addr::Indexed(a, b, 1, 0)),
+                    Operand::Rm(Rm::Mem(_)) => None,
+                };
+                if let Some(sum) = sum.filter(|_| op == G2::add && to != a) {
+                    self.asm.op(LEA, width.size(), to, Rm::Mem(sum));
+                    return self.done_g(d, to);
                 }
                 let to = self.begin(to, a, b);
                 match b {
                     Operand::Rm(b) => self.asm.op(op.op(), width.size(), to, b),
-                    Operand::Imm(imm) => self.arithmetic_imm(op.number(), width.size(), to, imm),
+                    Operand::Imm(imm) => self.arithmetic_imm(op.number(), width.size(), Rm::Reg(to), imm),
                 }
                 self.done_g(d, to);
                 self.flags = Some((d, width));
             }
             Inst::GMul { width, d, a, b } => {
-                let (a, b, to) = (self.read_g(a, RAX), self.gsrc(b), self.write_g(d));
+                let (b, to) = (self.gsrc(b), self.write_g(d));
+                let a = self.read_first(a, to, b);
                 match b {
                     Operand::Imm(imm) => {
                         self.asm.op_imm32(IMUL_IMM, width.size(), to, Rm::Reg(a), imm);
@@ -350,8 +351,45 @@ impl Encoder<'_> {
                 let to = self.label(to);
                 self.asm.jump_if(NOT_EQUAL, to);
             }
-            ref other => unreachable!("{other:?} is encoded elsewhere"),
+            Inst::V3 { .. }
+            | Inst::V3I { .. }
+            | Inst::V2 { .. }
+            | Inst::V2I { .. }
+            | Inst::Shift { .. }
+            | Inst::Widen { .. }
+            | Inst::Narrow { .. }
+            | Inst::ToHalf { .. }
+            | Inst::Blend { .. }
+            | Inst::Fma { .. }
+            | Inst::VMov { .. }
+            | Inst::Zero { .. }
+            | Inst::Ones { .. }
+            | Inst::Join { .. }
+            | Inst::High { .. }
+            | Inst::Load { .. }
+            | Inst::Store { .. }
+            | Inst::MaskStore { .. }
+            | Inst::MaskLoad { .. }
+            | Inst::Gather { .. }
+            | Inst::GatherWide { .. }
+            | Inst::Splat { .. }
+            | Inst::First { .. }
+            | Inst::Signs { .. }
+            | Inst::Label(_)
+            | Inst::Jump(_)
+            | Inst::LoopBegin
+            | Inst::LoopEnd
+            | Inst::ColdBegin
+            | Inst::ColdEnd
+            | Inst::Call { .. }
+            | Inst::Mark(_)
+            | Inst::Return => unreachable!("{inst:?} is encoded elsewhere"),
         }
+    }
+
+    /// The register that has the first operand; one from the frame is brought to where the result is computed, if it may.
+    fn read_first(&mut self, a: G, to: u8, b: Operand) -> u8 {
+        self.read_g(a, if b.touches(to) { RAX } else { to })
     }
 
     /// Puts the first operand where the result is computed, which is rax if the second would be lost.
@@ -363,10 +401,10 @@ impl Encoder<'_> {
         to
     }
 
-    fn arithmetic_imm(&mut self, number: u8, size: Size, to: u8, imm: i32) {
+    fn arithmetic_imm(&mut self, number: u8, size: Size, to: Rm, imm: i32) {
         match i8::try_from(imm) {
-            Ok(imm) => self.asm.op_imm8(ARITHMETIC_IMM8, size, number, Rm::Reg(to), imm as u8),
-            Err(_) => self.asm.op_imm32(ARITHMETIC_IMM32, size, number, Rm::Reg(to), imm),
+            Ok(imm) => self.asm.op_imm8(ARITHMETIC_IMM8, size, number, to, imm as u8),
+            Err(_) => self.asm.op_imm32(ARITHMETIC_IMM32, size, number, to, imm),
         }
     }
 
@@ -376,11 +414,16 @@ impl Encoder<'_> {
         if known && b == GSrc::Imm(0) && matches!(cond, Cond::Equal | Cond::NotEqual) {
             return;
         }
-        let (a, b) = (self.read_g(a, RAX), self.gsrc(b));
-        match b {
-            Operand::Imm(0) => self.asm.op(TEST, width.size(), a, Rm::Reg(a)),
-            Operand::Imm(imm) => self.arithmetic_imm(CMP_NUMBER, width.size(), a, imm),
-            Operand::Rm(b) => self.asm.op(CMP, width.size(), a, b),
+        let (a, b) = (self.rm(a), self.gsrc(b));
+        match (a, b) {
+            (Rm::Reg(reg), Operand::Imm(0)) => self.asm.op(TEST, width.size(), reg, a),
+            (_, Operand::Imm(imm)) => self.arithmetic_imm(CMP_NUMBER, width.size(), a, imm),
+            (Rm::Reg(reg), Operand::Rm(b)) => self.asm.op(CMP, width.size(), reg, b),
+            (Rm::Mem(_), Operand::Rm(Rm::Reg(b))) => self.asm.op(CMP_MEMORY, width.size(), b, a),
+            (Rm::Mem(_), Operand::Rm(b @ Rm::Mem(_))) => {
+                self.mov(RAX, a);
+                self.asm.op(CMP, width.size(), RAX, b);
+            }
         }
     }
 

@@ -90,6 +90,7 @@ fn check(places: &Places, instructions: &[Inst], seed: u64) {
         general_slots: slots(&places.general),
         vector_slots: slots(&places.vectors),
         saved: Vec::new(),
+        spilled: 0.0,
     };
     // Where NaNs are made equal, after everything that could notice; see `canonical`.
     allocation.vectors.push(Place::Reg(4));
@@ -144,29 +145,30 @@ fn transfer(program: &mut Program, general: usize, vectors: usize, at: usize, ou
 }
 
 fn memory_of(inst: &Inst) -> Option<Mem> {
-    match *inst {
-        Inst::V3 { b: Src::Mem(mem), .. }
-        | Inst::V3I { b: Src::Mem(mem), .. }
-        | Inst::V2 { a: Src::Mem(mem), .. }
-        | Inst::V2I { a: Src::Mem(mem), .. }
-        | Inst::Widen { a: Src::Mem(mem), .. }
-        | Inst::Blend { b: Src::Mem(mem), .. }
-        | Inst::Fma { c: Src::Mem(mem), .. }
-        | Inst::Load { from: mem, .. }
-        | Inst::Store { to: mem, .. }
-        | Inst::MaskLoad { from: mem, .. }
-        | Inst::MaskStore { to: mem, .. }
-        | Inst::GLoad { from: mem, .. }
-        | Inst::GStore { to: mem, .. }
-        | Inst::Lea { from: mem, .. }
-        | Inst::G2 { b: GSrc::Mem(mem), .. }
-        | Inst::GMul { b: GSrc::Mem(mem), .. }
-        | Inst::Set { b: GSrc::Mem(mem), .. }
-        | Inst::Choose { b: GSrc::Mem(mem), .. }
-        | Inst::Rmw { at: mem, .. }
-        | Inst::CompareExchange { at: mem, .. } => Some(mem),
-        _ => None,
+    if let Inst::V3 { b: Src::Mem(mem), .. }
+    | Inst::V3I { b: Src::Mem(mem), .. }
+    | Inst::V2 { a: Src::Mem(mem), .. }
+    | Inst::V2I { a: Src::Mem(mem), .. }
+    | Inst::Widen { a: Src::Mem(mem), .. }
+    | Inst::Blend { b: Src::Mem(mem), .. }
+    | Inst::Fma { c: Src::Mem(mem), .. }
+    | Inst::Load { from: mem, .. }
+    | Inst::Store { to: mem, .. }
+    | Inst::MaskLoad { from: mem, .. }
+    | Inst::MaskStore { to: mem, .. }
+    | Inst::GLoad { from: mem, .. }
+    | Inst::GStore { to: mem, .. }
+    | Inst::Lea { from: mem, .. }
+    | Inst::G2 { b: GSrc::Mem(mem), .. }
+    | Inst::GMul { b: GSrc::Mem(mem), .. }
+    | Inst::Set { b: GSrc::Mem(mem), .. }
+    | Inst::Choose { b: GSrc::Mem(mem), .. }
+    | Inst::Rmw { at: mem, .. }
+    | Inst::CompareExchange { at: mem, .. } = *inst
+    {
+        return Some(mem);
     }
+    None
 }
 
 /// An instruction with its registers replaced by all combinations of those that have places, or by `limit` random ones.

@@ -74,44 +74,48 @@ fn register(register: Register) -> Arg {
     }
 }
 
-fn argument(inst: &Instruction, n: u32, pool: u64) -> Arg {
-    match inst.op_kind(n) {
-        OpKind::Register => register(inst.op_register(n)),
-        OpKind::Memory => {
-            let size = inst.memory_size().size();
-            let base = inst.memory_base();
-            if base == Register::RIP {
-                return At(Place0::Pool(inst.memory_displacement64().wrapping_sub(pool) as i32), size);
-            }
-            let index = match inst.memory_index() {
-                Register::None => None,
-                index => Some((
-                    match register(index) {
-                        Y(number) => Index::Vector(number),
-                        X(number) => Index::VectorHalf(number),
-                        R64(number) => Index::General(number),
-                        other => panic!("{other:?}"),
-                    },
-                    inst.memory_index_scale() as u8,
-                )),
-            };
-            assert!(base.is_gpr64(), "{inst:?}");
-            At(Place0::Regs(base.number() as u8, index, inst.memory_displacement64() as i32), size)
-        }
-        OpKind::NearBranch64 => Arg::To(inst.near_branch64()),
-        OpKind::Immediate32 => Imm((inst.immediate32() as i32).into()),
-        kind => {
-            assert!(!matches!(kind, OpKind::FarBranch16 | OpKind::FarBranch32), "{inst:?}");
-            Imm(inst.immediate(n) as i64)
-        }
+fn argument(inst: &Instruction, n: u32, start: u64, pool: u64) -> Arg {
+    let kind = inst.op_kind(n);
+    if kind == OpKind::Register {
+        return register(inst.op_register(n));
     }
+    if kind == OpKind::NearBranch64 {
+        return Arg::To(inst.near_branch64() - start);
+    }
+    if kind == OpKind::Immediate32 {
+        return Imm((inst.immediate32() as i32).into());
+    }
+    if kind != OpKind::Memory {
+        return Imm(inst.immediate(n) as i64);
+    }
+    let (size, base, index) = (inst.memory_size().size(), inst.memory_base(), inst.memory_index());
+    if base == Register::RIP {
+        return At(Place0::Pool(inst.memory_displacement64().wrapping_sub(pool) as i32), size);
+    }
+    let index = (index != Register::None).then(|| {
+        let number = index.number() as u8;
+        let index = match (index.is_ymm(), index.is_xmm()) {
+            (true, _) => Index::Vector(number),
+            (_, true) => Index::VectorHalf(number),
+            (false, false) => Index::General(number),
+        };
+        (index, inst.memory_index_scale() as u8)
+    });
+    assert!(base.is_gpr64(), "{inst:?}");
+    At(Place0::Regs(base.number() as u8, index, inst.memory_displacement64() as i32), size)
 }
 
 /// What the code of an instruction is, with registers in places that have the same numbers.
 fn read_back(inst: Inst) -> Vec<Asked> {
     let numbered: Vec<Place> = (0..16).map(Place::Reg).collect();
-    let allocation =
-        Allocation { general: numbered.clone(), vectors: numbered, general_slots: 0, vector_slots: 0, saved: Vec::new() };
+    let allocation = Allocation {
+        general: numbered.clone(),
+        vectors: numbered,
+        general_slots: 0,
+        vector_slots: 0,
+        saved: Vec::new(),
+        spilled: 0.0,
+    };
     let start = encode(&[], 1, 0, &[], &allocation).code_len;
     let encoded = encode(&[Inst::Label(Label(0)), inst], 1, 0, &[0; 64], &allocation);
     let pool = encoded.code_len.next_multiple_of(32) as u64;
@@ -121,10 +125,7 @@ fn read_back(inst: Inst) -> Vec<Asked> {
         assert!(!inst.is_invalid(), "{code:02X?}");
         assert!(inst.cpuid_features().iter().all(|feature| FEATURES.contains(feature)), "{inst:?} {:?}", inst.cpuid_features());
         let lock = if inst.has_lock_prefix() { "lock " } else { "" };
-        let arguments = (0..inst.op_count()).map(|n| match argument(&inst, n, pool) {
-            Arg::To(to) => Arg::To(to - start as u64),
-            other => other,
-        });
+        let arguments = (0..inst.op_count()).map(|n| argument(&inst, n, start as u64, pool));
         result.push((format!("{lock}{:?}", inst.mnemonic()).to_lowercase(), arguments.collect()));
     }
     result
@@ -322,10 +323,8 @@ fn loads_and_stores() {
             &[("mov", &[R64(0), At(place, 8)]), ("cmp", &[At(Place0::Regs(0, None, 0), 1), Imm(0)]), ("jne", &[Arg::To(0)])],
         );
         for op in [Rmw::Add, Rmw::Exchange] {
-            let (name, mut asked) = match op {
-                Rmw::Add => ("lock xadd", Vec::new()),
-                _ => ("xchg", Vec::new()),
-            };
+            let name = if op == Rmw::Add { "lock xadd" } else { "xchg" };
+            let mut asked = Vec::new();
             // An address with an index is computed first.
             let mut at = At(place, 4);
             if let Place0::Regs(_, Some(_), _) = place {

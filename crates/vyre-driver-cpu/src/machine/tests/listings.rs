@@ -7,7 +7,7 @@ use super::Program;
 
 #[test]
 fn statements_stand_above_their_code() {
-    let mut program = Program { pool: (0..64).collect(), labels: 1, ..Program::default() };
+    let mut program = Program { pool: (0..64).collect(), labels: 3, ..Program::default() };
     let (counter, v) = (program.g(), program.v());
     let constant = Src::Mem(Mem { base: Base::Pool, index: None, disp: 32 });
     program.code = vec![
@@ -25,6 +25,14 @@ fn statements_stand_above_their_code() {
         Inst::Mark(3),
         Inst::Mark(4),
         Inst::Store { kind: StoreKind::Full, to: Mem::context(64), v },
+        Inst::JumpIf { cond: Cond::Less, width: Width::W32, a: counter, b: GSrc::Imm(0), to: Label(1) },
+        Inst::ColdBegin,
+        Inst::Label(Label(1)),
+        Inst::Zero { d: v },
+        Inst::Jump(Label(2)),
+        Inst::ColdEnd,
+        Inst::Label(Label(2)),
+        Inst::Mark(5),
         Inst::Return,
     ];
     let allocation = program.allocate();
@@ -57,4 +65,7 @@ l0:
         "{text}"
     );
     assert!(!text.contains("(bad)"), "{text}");
+    // What is put behind the rest belongs to the statement that it comes from.
+    let (before, cold) = text.split_once("; constants").unwrap().0.rsplit_once("; statement 4\n").unwrap();
+    assert!(before.contains("ret\n") && cold.contains("vpxor") && cold.contains("jmp"), "{text}");
 }

@@ -7,6 +7,7 @@ mod forms;
 mod listings;
 mod model;
 mod random;
+mod vectors;
 
 use super::alloc::{Allocation, allocate};
 use super::encode::encode;
@@ -60,6 +61,15 @@ impl Program {
 
 /// Calls code with a context.
 fn call(code: &CodeMemory, context: *mut u8) {
+    let features = [
+        is_x86_feature_detected!("avx2"),
+        is_x86_feature_detected!("fma"),
+        is_x86_feature_detected!("bmi1"),
+        is_x86_feature_detected!("bmi2"),
+        is_x86_feature_detected!("f16c"),
+        is_x86_feature_detected!("popcnt"),
+    ];
+    assert_eq!(features, [true; 6], "this CPU cannot run the code that is tested: AVX2, FMA, BMI1, BMI2, F16C, POPCNT");
     // SAFETY: code of the encoder is a function of this type that keeps to the memory which its instructions name.
     let function: extern "sysv64" fn(*mut u8) = unsafe { std::mem::transmute(code.entry()) };
     function(context);

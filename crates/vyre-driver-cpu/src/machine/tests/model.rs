@@ -1,14 +1,12 @@
 //! What the instructions mean, in plain Rust: an interpreter of code before it has places and bytes.
 
 use super::super::lir::{
-    Base, Cond, Fma, G2, GLoadKind, GShift, GSrc, GStoreKind, Inst, LoadKind, Mem, Narrow, Rmw, Shift, Src, StoreKind, V2, V2I,
-    V3, V3I, Widen, Width,
+    Base, Cond, Fma, G2, GLoadKind, GShift, GSrc, GStoreKind, Inst, LoadKind, Mem, Rmw, Src, StoreKind, Width,
 };
 use super::super::reg::{G, V};
 use super::Program;
 use super::floats;
-
-pub type Vector = [u8; 32];
+use super::vectors::{Vector, from32, from64, lanes32, lanes64, narrow, shift, v2, v2i, v3, v3i, widen};
 
 /// The registers and memory of a run.
 pub struct Model<'a> {
@@ -18,212 +16,6 @@ pub struct Model<'a> {
     program: &'a Program,
     context: *mut u8,
     len: usize,
-}
-
-pub fn map32(a: Vector, f: impl Fn(u32) -> u32) -> Vector {
-    from32(lanes32(a).map(f))
-}
-
-pub fn lanes32(a: Vector) -> [u32; 8] {
-    std::array::from_fn(|n| u32::from_le_bytes(a[4 * n..4 * n + 4].try_into().unwrap()))
-}
-
-pub fn lanes64(a: Vector) -> [u64; 4] {
-    std::array::from_fn(|n| u64::from_le_bytes(a[8 * n..8 * n + 8].try_into().unwrap()))
-}
-
-pub fn from32(lanes: [u32; 8]) -> Vector {
-    std::array::from_fn(|n| lanes[n / 4].to_le_bytes()[n % 4])
-}
-
-pub fn from64(lanes: [u64; 4]) -> Vector {
-    std::array::from_fn(|n| lanes[n / 8].to_le_bytes()[n % 8])
-}
-
-fn zip8(a: Vector, b: Vector, f: impl Fn(u8, u8) -> u8) -> Vector {
-    std::array::from_fn(|n| f(a[n], b[n]))
-}
-
-fn zip32(a: Vector, b: Vector, f: impl Fn(u32, u32) -> u32) -> Vector {
-    let (a, b) = (lanes32(a), lanes32(b));
-    from32(std::array::from_fn(|n| f(a[n], b[n])))
-}
-
-fn zip64(a: Vector, b: Vector, f: impl Fn(u64, u64) -> u64) -> Vector {
-    let (a, b) = (lanes64(a), lanes64(b));
-    from64(std::array::from_fn(|n| f(a[n], b[n])))
-}
-
-fn ones(condition: bool) -> u32 {
-    if condition { u32::MAX } else { 0 }
-}
-
-fn ones64(condition: bool) -> u64 {
-    if condition { u64::MAX } else { 0 }
-}
-
-fn v3(op: V3, a: Vector, b: Vector) -> Vector {
-    use floats::{binary32, binary64};
-    let signed = |x: u32| x as i32;
-    match op {
-        V3::vpaddd => zip32(a, b, u32::wrapping_add),
-        V3::vpsubd => zip32(a, b, u32::wrapping_sub),
-        V3::vpmulld => zip32(a, b, u32::wrapping_mul),
-        V3::vpand | V3::vandps => zip8(a, b, |a, b| a & b),
-        V3::vpor | V3::vorps => zip8(a, b, |a, b| a | b),
-        V3::vpxor | V3::vxorps => zip8(a, b, |a, b| a ^ b),
-        V3::vpandn | V3::vandnps => zip8(a, b, |a, b| !a & b),
-        V3::vpcmpeqd => zip32(a, b, |a, b| ones(a == b)),
-        V3::vpcmpgtd => zip32(a, b, |a, b| ones(signed(a) > signed(b))),
-        V3::vpminud => zip32(a, b, u32::min),
-        V3::vpmaxud => zip32(a, b, u32::max),
-        V3::vpminsd => zip32(a, b, |a, b| signed(a).min(signed(b)) as u32),
-        V3::vpmaxsd => zip32(a, b, |a, b| signed(a).max(signed(b)) as u32),
-        V3::vpsllvd => zip32(a, b, |a, b| a.checked_shl(b).unwrap_or(0)),
-        V3::vpsrlvd => zip32(a, b, |a, b| a.checked_shr(b).unwrap_or(0)),
-        V3::vpsravd => zip32(a, b, |a, b| (signed(a) >> b.min(31)) as u32),
-        V3::vpsllvq => zip64(a, b, |a, b| if b < 64 { a << b } else { 0 }),
-        V3::vpsrlvq => zip64(a, b, |a, b| if b < 64 { a >> b } else { 0 }),
-        V3::vpaddq => zip64(a, b, u64::wrapping_add),
-        V3::vpsubq => zip64(a, b, u64::wrapping_sub),
-        V3::vpmuludq => zip64(a, b, |a, b| (a & 0xFFFF_FFFF) * (b & 0xFFFF_FFFF)),
-        V3::vpmuldq => zip64(a, b, |a, b| (i64::from(a as i32) * i64::from(b as i32)) as u64),
-        V3::vpcmpeqq => zip64(a, b, |a, b| ones64(a == b)),
-        V3::vpcmpgtq => zip64(a, b, |a, b| ones64(a as i64 > b as i64)),
-        V3::vpshufb => std::array::from_fn(|n| if b[n] & 0x80 != 0 { 0 } else { a[n & 16 | usize::from(b[n] & 15)] }),
-        V3::vpermd => {
-            let source = lanes32(b);
-            map32(a, |index| source[index as usize & 7])
-        }
-        V3::vaddps => zip32(a, b, |a, b| binary32(a, b, |a, b| a + b)),
-        V3::vsubps => zip32(a, b, |a, b| binary32(a, b, |a, b| a - b)),
-        V3::vmulps => zip32(a, b, |a, b| binary32(a, b, |a, b| a * b)),
-        V3::vdivps => zip32(a, b, |a, b| binary32(a, b, |a, b| a / b)),
-        V3::vminps => zip32(a, b, |a, b| if f32::from_bits(a) < f32::from_bits(b) { a } else { b }),
-        V3::vmaxps => zip32(a, b, |a, b| if f32::from_bits(a) > f32::from_bits(b) { a } else { b }),
-        V3::vaddpd => zip64(a, b, |a, b| binary64(a, b, |a, b| a + b)),
-        V3::vsubpd => zip64(a, b, |a, b| binary64(a, b, |a, b| a - b)),
-        V3::vmulpd => zip64(a, b, |a, b| binary64(a, b, |a, b| a * b)),
-        V3::vdivpd => zip64(a, b, |a, b| binary64(a, b, |a, b| a / b)),
-        V3::vminpd => zip64(a, b, |a, b| if f64::from_bits(a) < f64::from_bits(b) { a } else { b }),
-        V3::vmaxpd => zip64(a, b, |a, b| if f64::from_bits(a) > f64::from_bits(b) { a } else { b }),
-        V3::vpunpckldq => unpack32(a, b, 0),
-        V3::vpunpckhdq => unpack32(a, b, 2),
-        V3::vpunpcklqdq => unpack64(a, b, 0),
-        V3::vpunpckhqdq => unpack64(a, b, 1),
-        V3::vpsadbw => from64(std::array::from_fn(|lane| (8 * lane..8 * lane + 8).map(|n| u64::from(a[n].abs_diff(b[n]))).sum())),
-        V3::vpackusdw => {
-            let word = |from: Vector, n: usize| lanes32(from)[n] as i32;
-            let packed: [u16; 16] = std::array::from_fn(|n| {
-                let from = if n & 4 == 0 { a } else { b };
-                word(from, n / 8 * 4 + n % 4).clamp(0, 0xFFFF) as u16
-            });
-            std::array::from_fn(|n| packed[n / 2].to_le_bytes()[n % 2])
-        }
-        V3::vpackuswb => std::array::from_fn(|n| {
-            let from = if n & 8 == 0 { a } else { b };
-            let at = n / 16 * 16 + n % 8 * 2;
-            i16::from_le_bytes([from[at], from[at + 1]]).clamp(0, 255) as u8
-        }),
-        V3::vpaddb => zip8(a, b, u8::wrapping_add),
-    }
-}
-
-fn unpack32(a: Vector, b: Vector, from: usize) -> Vector {
-    let (a, b) = (lanes32(a), lanes32(b));
-    from32(std::array::from_fn(|n| {
-        let at = n / 4 * 4 + from + n % 4 / 2;
-        if n % 2 == 0 { a[at] } else { b[at] }
-    }))
-}
-
-fn unpack64(a: Vector, b: Vector, from: usize) -> Vector {
-    let (a, b) = (lanes64(a), lanes64(b));
-    from64(std::array::from_fn(|n| {
-        let at = n / 2 * 2 + from;
-        if n % 2 == 0 { a[at] } else { b[at] }
-    }))
-}
-
-fn v3i(op: V3I, a: Vector, b: Vector, imm: u8) -> Vector {
-    let (a32, b32, imm_at) = (lanes32(a), lanes32(b), usize::from(imm));
-    match op {
-        V3I::vcmpps => zip32(a, b, |a, b| ones(floats::compare(imm, f32::from_bits(a).into(), f32::from_bits(b).into()))),
-        V3I::vcmppd => zip64(a, b, |a, b| ones64(floats::compare(imm, f64::from_bits(a), f64::from_bits(b)))),
-        V3I::vshufps => from32(std::array::from_fn(|n| {
-            let from = if n % 4 < 2 { a32 } else { b32 };
-            from[n / 4 * 4 + (imm_at >> (2 * (n % 4)) & 3)]
-        })),
-        V3I::vpblendd => from32(std::array::from_fn(|n| if imm >> n & 1 == 1 { b32[n] } else { a32[n] })),
-        V3I::vperm2i128 => std::array::from_fn(|n| {
-            let choice = imm_at >> (n / 16 * 4);
-            match (choice & 8, choice & 3) {
-                (0, 0 | 1) => a[choice % 2 * 16 + n % 16],
-                (0, _) => b[choice % 2 * 16 + n % 16],
-                _ => 0,
-            }
-        }),
-        V3I::vpalignr => std::array::from_fn(|n| match imm_at + n % 16 {
-            at @ 0..16 => b[n / 16 * 16 + at],
-            at @ 16..32 => a[n / 16 * 16 + at - 16],
-            _ => 0,
-        }),
-    }
-}
-
-fn v2(op: V2, a: Vector) -> Vector {
-    let lanes = lanes32(a);
-    match op {
-        V2::vpabsd => map32(a, |a| (a as i32).unsigned_abs()),
-        V2::vsqrtps => map32(a, |a| floats::unary32(a, f32::sqrt)),
-        V2::vsqrtpd => from64(lanes64(a).map(|a| floats::unary64(a, f64::sqrt))),
-        V2::vcvtdq2ps => map32(a, |a| (a as i32 as f32).to_bits()),
-        V2::vcvttps2dq => map32(a, |a| floats::truncate(f32::from_bits(a).into())),
-        V2::vmovshdup => from32(std::array::from_fn(|n| lanes[n | 1])),
-        V2::vmovsldup => from32(std::array::from_fn(|n| lanes[n & !1])),
-    }
-}
-
-fn v2i(op: V2I, a: Vector, imm: u8) -> Vector {
-    let (a32, a64, imm_at) = (lanes32(a), lanes64(a), usize::from(imm));
-    match op {
-        V2I::vroundps => map32(a, |a| floats::unary32(a, |a| floats::round(imm, a.into()) as f32)),
-        V2I::vroundpd => from64(a64.map(|a| floats::unary64(a, |a| floats::round(imm, a)))),
-        V2I::vpermq => from64(std::array::from_fn(|n| a64[imm_at >> (2 * n) & 3])),
-        V2I::vpshufd => from32(std::array::from_fn(|n| a32[n / 4 * 4 + (imm_at >> (2 * (n % 4)) & 3)])),
-    }
-}
-
-fn shift(op: Shift, a: Vector, imm: u8) -> Vector {
-    let by = u32::from(imm);
-    match op {
-        Shift::vpslld => map32(a, |a| a.checked_shl(by).unwrap_or(0)),
-        Shift::vpsrld => map32(a, |a| a.checked_shr(by).unwrap_or(0)),
-        Shift::vpsrad => map32(a, |a| (a as i32 >> by.min(31)) as u32),
-        Shift::vpsllq => from64(lanes64(a).map(|a| a.checked_shl(by).unwrap_or(0))),
-        Shift::vpsrlq => from64(lanes64(a).map(|a| a.checked_shr(by).unwrap_or(0))),
-    }
-}
-
-fn widen(op: Widen, a: Vector) -> Vector {
-    let low = lanes32(a);
-    let wide = |f: fn(u32) -> u64| from64(std::array::from_fn(|n| f(low[n])));
-    match op {
-        Widen::vpmovzxdq => wide(u64::from),
-        Widen::vpmovsxdq => wide(|a| i64::from(a as i32) as u64),
-        Widen::vcvtps2pd => wide(floats::to_f64),
-        Widen::vcvtdq2pd => wide(|a| f64::from(a as i32).to_bits()),
-        Widen::vcvtph2ps => from32(std::array::from_fn(|n| floats::from_half(u16::from_le_bytes([a[2 * n], a[2 * n + 1]])))),
-    }
-}
-
-fn narrow(op: Narrow, a: Vector) -> Vector {
-    let lanes = lanes64(a);
-    from32(std::array::from_fn(|n| match (op, lanes.get(n)) {
-        (_, None) => 0,
-        (Narrow::vcvtpd2ps, Some(lane)) => floats::to_f32(*lane),
-        (Narrow::vcvttpd2dq, Some(lane)) => floats::truncate(f64::from_bits(*lane)),
-    }))
 }
 
 pub fn holds(cond: Cond, width: Width, a: u64, b: u64) -> bool {
@@ -301,22 +93,30 @@ impl<'a> Model<'a> {
         loop {
             let inst = code[at];
             at += 1;
-            match inst {
-                Inst::Jump(label) => at = to(label),
-                Inst::JumpIf { cond, width, a, b, to: label } => {
-                    if holds(cond, width, self.g(a), self.gsrc(width, b)) {
-                        at = to(label);
-                    }
+            if let Inst::Return = inst {
+                return;
+            } else if let Inst::Jump(label) = inst {
+                at = to(label);
+            } else if let Inst::JumpIf { cond, width, a, b, to: label } = inst {
+                if holds(cond, width, self.g(a), self.gsrc(width, b)) {
+                    at = to(label);
                 }
-                Inst::JumpIfByte { at: from, to: label } => {
-                    let address = u64::from_le_bytes(self.read(from)) as usize;
-                    if self.bytes(address, 1)[0] != 0 {
-                        at = to(label);
-                    }
+            } else if let Inst::JumpIfByte { at: from, to: label } = inst {
+                let address = u64::from_le_bytes(self.read(from)) as usize;
+                if self.read_at::<1>(address) != [0] {
+                    at = to(label);
                 }
-                Inst::Call { helper, argument } => helper(self.frame.as_mut_ptr(), self.context, argument),
-                Inst::Return => return,
-                _ => self.step(inst),
+            } else if let Inst::ColdBegin = inst {
+                // Cold parts are entered by jumps.
+                let mut open = 1;
+                while open > 0 {
+                    open += code[at].cold_depth();
+                    at += 1;
+                }
+            } else if let Inst::Call { helper, argument } = inst {
+                helper(self.frame.as_mut_ptr(), self.context, argument);
+            } else {
+                self.step(inst);
             }
         }
     }
@@ -332,15 +132,13 @@ impl<'a> Model<'a> {
         base.wrapping_add(index).wrapping_add(mem.disp as usize)
     }
 
-    fn bytes(&self, address: usize, len: usize) -> &mut [u8] {
+    fn check(&self, address: usize, len: usize) {
         let inside = |start: *const u8, all: usize| address >= start as usize && address + len <= start as usize + all;
         let pool = &self.program.pool;
         assert!(
             inside(self.context, self.len) || inside(self.frame.as_ptr(), self.frame.len()) || inside(pool.as_ptr(), pool.len()),
             "an access outside of memory"
         );
-        // SAFETY: these bytes belong to this run, and nobody writes constants.
-        unsafe { std::slice::from_raw_parts_mut(address as *mut u8, len) }
     }
 
     fn read<const N: usize>(&self, mem: Mem) -> [u8; N] {
@@ -348,11 +146,23 @@ impl<'a> Model<'a> {
     }
 
     fn read_at<const N: usize>(&self, address: usize) -> [u8; N] {
-        (&*self.bytes(address, N)).try_into().unwrap()
+        self.check(address, N);
+        // SAFETY: these bytes belong to this run.
+        unsafe { (address as *const [u8; N]).read_unaligned() }
+    }
+
+    fn read_some(&self, address: usize, to: &mut [u8]) {
+        to.iter_mut().zip(address..).for_each(|(byte, address)| [*byte] = self.read_at(address));
     }
 
     fn write(&self, mem: Mem, bytes: &[u8]) {
-        self.bytes(self.address(mem), bytes.len()).copy_from_slice(bytes);
+        self.write_at(self.address(mem), bytes);
+    }
+
+    fn write_at(&self, address: usize, bytes: &[u8]) {
+        self.check(address, bytes.len());
+        // SAFETY: these bytes belong to this run, and no program writes its constants.
+        unsafe { (address as *mut u8).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
     }
 
     fn g(&self, reg: G) -> u64 {
@@ -441,13 +251,13 @@ impl<'a> Model<'a> {
             Inst::MaskStore { wide, to, mask, v } => {
                 let (size, v, mask) = (if wide { 8 } else { 4 }, self.v(v), self.v(mask));
                 for at in (0..32).step_by(size).filter(|at| mask[at + size - 1] & 0x80 != 0) {
-                    self.bytes(self.address(to) + at, size).copy_from_slice(&v[at..at + size]);
+                    self.write_at(self.address(to) + at, &v[at..at + size]);
                 }
             }
             Inst::MaskLoad { wide, d, mask, from } => {
                 let (size, mask, mut result) = (if wide { 8 } else { 4 }, self.v(mask), [0; 32]);
                 for at in (0..32).step_by(size).filter(|at| mask[at + size - 1] & 0x80 != 0) {
-                    result[at..at + size].copy_from_slice(self.bytes(self.address(from) + at, size));
+                    self.read_some(self.address(from) + at, &mut result[at..at + size]);
                 }
                 self.v[d.0 as usize] = result;
             }
@@ -517,8 +327,13 @@ impl<'a> Model<'a> {
                 }
                 self.g[d.0 as usize] = old.into();
             }
-            Inst::Label(_) | Inst::LoopBegin | Inst::LoopEnd | Inst::ColdBegin | Inst::ColdEnd | Inst::Mark(_) => {}
-            Inst::Jump(_) | Inst::JumpIf { .. } | Inst::JumpIfByte { .. } | Inst::Call { .. } | Inst::Return => {
+            Inst::Label(_) | Inst::LoopBegin | Inst::LoopEnd | Inst::ColdEnd | Inst::Mark(_) => {}
+            Inst::Jump(_)
+            | Inst::JumpIf { .. }
+            | Inst::JumpIfByte { .. }
+            | Inst::Call { .. }
+            | Inst::ColdBegin
+            | Inst::Return => {
                 unreachable!("control is not a step")
             }
         }
@@ -549,7 +364,7 @@ impl<'a> Model<'a> {
         for (at, index) in (0..32).step_by(size).zip(indices) {
             if mask[at + size - 1] & 0x80 != 0 {
                 let address = (self.g(base) as usize).wrapping_add((index as i32 as usize).wrapping_mul(size));
-                result[at..at + size].copy_from_slice(self.bytes(address, size));
+                self.read_some(address, &mut result[at..at + size]);
             }
         }
         self.v[d.0 as usize] = result;

@@ -71,13 +71,15 @@ impl Generator {
             generator.push(Inst::Store { kind: StoreKind::Full, to: Mem::frame(at), v: zero });
         }
         let some = 1 + generator.random.below(generator.all_g.len());
-        for d in generator.all_g[..some].to_vec() {
+        let chosen: Vec<G> = generator.all_g[..some].into();
+        for d in chosen {
             let from = generator.data(8);
             generator.push(Inst::GLoad { kind: GLoadKind::W64, d, from });
             generator.g.push(d);
         }
         let some = 1 + generator.random.below(generator.all_v.len());
-        for d in generator.all_v[..some].to_vec() {
+        let chosen: Vec<V> = generator.all_v[..some].into();
+        for d in chosen {
             let from = generator.data(32);
             generator.push(Inst::Load { kind: LoadKind::Full, d, from });
             generator.v.push(d);
@@ -441,6 +443,24 @@ impl Generator {
         }
     }
 
+    /// Jumps to code that is put elsewhere and comes back.
+    fn cold(&mut self, budget: usize) {
+        let (cond, width, a, b) = (self.cond(), self.width(), self.g(), self.gsrc());
+        let (cold, back) = (self.label(), self.label());
+        self.push(Inst::JumpIf { cond, width, a, b, to: cold });
+        let (g, v) = (self.g.clone(), self.v.clone());
+        self.body(budget / 3);
+        self.push(Inst::ColdBegin);
+        self.push(Inst::Label(cold));
+        let (first_g, first_v) = (std::mem::replace(&mut self.g, g), std::mem::replace(&mut self.v, v));
+        self.body(budget - budget / 3);
+        self.push(Inst::Jump(back));
+        self.push(Inst::ColdEnd);
+        self.push(Inst::Label(back));
+        self.g.retain(|reg| first_g.contains(reg));
+        self.v.retain(|reg| first_v.contains(reg));
+    }
+
     /// Runs code several times; sometimes leaves it early.
     fn repeat(&mut self, budget: usize) {
         let (counter, head, end) = (self.program.g(), self.label(), self.label());
@@ -489,7 +509,10 @@ impl Generator {
                     self.push(Inst::Mark(mark));
                 }
                 37 if self.depth < 5 => {
-                    self.branch(inner);
+                    match self.random.once_in(2) {
+                        true => self.branch(inner),
+                        false => self.cold(inner),
+                    }
                     budget -= inner;
                     continue;
                 }
@@ -510,7 +533,7 @@ impl Generator {
 
 fn check(seed: u64) {
     let mut generator = Generator::new(seed);
-    let budget = 1 + generator.random.below(if seed % 50 == 0 { 600 } else { 80 });
+    let budget = 1 + generator.random.below(if seed.is_multiple_of(50) { 600 } else { 80 });
     generator.body(budget);
     for _ in 0..generator.random.below(40) {
         generator.result();
