@@ -21,13 +21,14 @@ fn words(count: usize, of: impl Fn(u32) -> u32) -> Vec<u8> {
     (0..count as u32).flat_map(|i| of(i).to_le_bytes()).collect()
 }
 
-fn hash(i: u32) -> u32 {
+/// A number like a random one.
+pub fn hash(i: u32) -> u32 {
     let x = (i ^ i >> 16).wrapping_mul(0x7FEB_352D);
     (x ^ x >> 15).wrapping_mul(0x846C_A68B)
 }
 
 /// A float in [0, 1).
-fn unit(i: u32) -> f32 {
+pub fn unit(i: u32) -> f32 {
     (hash(i) >> 8) as f32 / (1 << 24) as f32
 }
 

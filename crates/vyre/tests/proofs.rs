@@ -50,6 +50,7 @@ fn examples_and_measured_kernels_are_proven() {
         ("places", "unproven: the result of an atomic on `taken` depends on the order of invocations"),
         ("reduction", flat_groups),
         ("tickets", "unproven: the result of an atomic on `next` depends on the order of invocations"),
+        ("xor", flat),
     ];
     let found = kernels("examples").into_iter().chain(kernels("bench/kernels"));
     let found: Vec<(String, String)> =
