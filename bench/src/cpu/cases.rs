@@ -1,7 +1,7 @@
 //! What is measured: kernels with their inputs and launches, and the same in plain Rust.
 
 use super::plain;
-use crate::kernels::{hash, unit};
+use crate::kernels::{hash, thousands, unit};
 use vyre::DispatchConfig;
 use vyre::ir::Program;
 use vyre::specialization::SpecValue;
@@ -13,6 +13,9 @@ pub type Code = fn(&[&[u32]], &mut [u32]);
 pub const MANDELBROT_STEPS: u32 = 100;
 /// Rows and columns of the matrices of `matmul`.
 pub const MATMUL_SIDE: usize = 512;
+
+/// Pixels of a row of the image of `blur`.
+pub const IMAGE_WIDTH: usize = 2048;
 
 const M: usize = 1 << 20;
 
@@ -45,8 +48,21 @@ impl Case {
 pub const FIRST: usize = 6;
 
 /// All of them by name. They are made one at a time: the inputs of all would not fit beside each other.
-pub const ALL: [(&str, fn(&'static str) -> Case); 6] =
-    [("xor", xor), ("mix", mix), ("mandelbrot", mandelbrot), ("matmul", matmul), ("reduction", reduction), ("dfa", dfa)];
+pub const ALL: [(&str, fn(&'static str) -> Case); 13] = [
+    ("xor", xor),
+    ("mix", mix),
+    ("mandelbrot", mandelbrot),
+    ("matmul", matmul),
+    ("reduction", reduction),
+    ("dfa", dfa),
+    ("prefix_sum", prefix_sum),
+    ("histogram", histogram),
+    ("sha256", sha256),
+    ("blur", blur),
+    ("exp", exp),
+    ("sin", sin),
+    ("f8_dot", f8_dot),
+];
 
 fn words(count: usize, of: fn(u32) -> u32) -> Vec<u32> {
     (0..count as u32).map(of).collect()
@@ -94,8 +110,66 @@ fn dfa(name: &'static str) -> Case {
         .launch(M, M)
 }
 
+fn prefix_sum(name: &'static str) -> Case {
+    flat(name, "16 M, by 256", include_str!("../../kernels/prefix_sum.vyre"), plain::prefix_sum)
+        .inputs(vec![words(16 * M, hash)])
+        .launch(16 * M, 16 * M)
+}
+
+fn histogram(name: &'static str) -> Case {
+    flat(name, "16 M, 256 bins", include_str!("../../kernels/histogram.vyre"), plain::histogram)
+        .inputs(vec![words(16 * M, hash)])
+        .launch(16 * M, 256)
+}
+
+/// Messages of 55 bytes, which with their padding are one block.
+fn sha256(name: &'static str) -> Case {
+    let word = |i: u32| match i % 16 {
+        13 => hash(i) & 0x00FF_FFFF | 0x8000_0000,
+        14 => 0,
+        15 => (55 * 8u32).swap_bytes(),
+        _ => hash(i),
+    };
+    program(name, "1 M messages", thousands(), plain::sha256).inputs(vec![words(16 * M, word)]).launch(M, 8 * M)
+}
+
+fn blur(name: &'static str) -> Case {
+    let (width, area) = (IMAGE_WIDTH as u32, IMAGE_WIDTH * IMAGE_WIDTH);
+    flat(name, "2048 x 2048", include_str!("../../kernels/blur.vyre"), plain::blur)
+        .inputs(vec![words(area, |i| unit(i).to_bits()), vec![width, width]])
+        .launch(area, area)
+        .grid([width / 16, width / 16, 1])
+}
+
+fn exp(name: &'static str) -> Case {
+    flat(name, "16 M", include_str!("../../kernels/exp.vyre"), plain::exp)
+        .inputs(vec![words(16 * M, |i| (unit(i) * 40.0 - 20.0).to_bits())])
+        .launch(16 * M, 16 * M)
+}
+
+fn sin(name: &'static str) -> Case {
+    flat(name, "16 M", include_str!("../../kernels/sin.vyre"), plain::sin)
+        .inputs(vec![words(16 * M, |i| (unit(i) * 200.0 - 100.0).to_bits())])
+        .launch(16 * M, 16 * M)
+}
+
+/// Weights of every value but NaN, with which all sums would be the same.
+fn f8_dot(name: &'static str) -> Case {
+    let bytes = |i: u32| hash(i).to_le_bytes().map(|byte| if byte & 0x7F == 0x7F { byte ^ 1 } else { byte });
+    flat(name, "4096 x 4096", include_str!("../../kernels/f8_dot.vyre"), plain::f8_dot)
+        .inputs(vec![
+            (0..4 * M as u32).map(|i| u32::from_le_bytes(bytes(i))).collect(),
+            words(4096, |i| (unit(i) + 0.5).to_bits()),
+            words(4096, |i| (unit(!i) - 0.5).to_bits()),
+        ])
+        .launch(4096, 4096)
+}
+
 fn flat(name: &'static str, size: &'static str, text: &str, plain: Code) -> Case {
-    let program = vyre::text::parse(name, text).unwrap_or_else(|report| panic!("{report}"));
+    program(name, size, vyre::text::parse(name, text).unwrap_or_else(|report| panic!("{report}")), plain)
+}
+
+fn program(name: &'static str, size: &'static str, program: Program, plain: Code) -> Case {
     Case { name, size, program, config: DispatchConfig::default(), inputs: Vec::new(), output: 0, plain }
 }
 

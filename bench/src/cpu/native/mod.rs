@@ -5,8 +5,11 @@
 //! the loops check nothing. Arithmetic is safe to call where the target has the feature; loads and stores go through arrays whose length
 //! is known.
 
+mod elementary;
 mod integers;
 mod matrix;
+mod rows;
+mod sha256;
 mod vector;
 
 use super::cases::Code;
@@ -14,7 +17,9 @@ use super::cases::Code;
 /// The hand-written form of a kernel, where this processor can run it.
 #[must_use]
 pub fn of(name: &str) -> Option<Code> {
-    if !(std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma")) {
+    let found =
+        [std::is_x86_feature_detected!("avx2"), std::is_x86_feature_detected!("fma"), std::is_x86_feature_detected!("f16c")];
+    if found != [true; 3] {
         return None;
     }
     macro_rules! by_hand {
@@ -30,6 +35,13 @@ pub fn of(name: &str) -> Option<Code> {
         "matmul" => by_hand!(matrix::matmul),
         "reduction" => by_hand!(integers::reduction),
         "dfa" => by_hand!(integers::dfa),
+        "prefix_sum" => by_hand!(rows::prefix_sum),
+        "histogram" => rows::histogram,
+        "sha256" => by_hand!(sha256::sha256),
+        "blur" => by_hand!(rows::blur),
+        "exp" => by_hand!(elementary::exp),
+        "sin" => by_hand!(elementary::sin),
+        "f8_dot" => by_hand!(rows::f8_dot),
         _ => return None,
     })
 }
