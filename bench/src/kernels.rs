@@ -21,13 +21,14 @@ fn words(count: usize, of: impl Fn(u32) -> u32) -> Vec<u8> {
     (0..count as u32).flat_map(|i| of(i).to_le_bytes()).collect()
 }
 
-fn hash(i: u32) -> u32 {
+/// A number like a random one.
+pub fn hash(i: u32) -> u32 {
     let x = (i ^ i >> 16).wrapping_mul(0x7FEB_352D);
     (x ^ x >> 15).wrapping_mul(0x846C_A68B)
 }
 
 /// A float in [0, 1).
-fn unit(i: u32) -> f32 {
+pub fn unit(i: u32) -> f32 {
     (hash(i) >> 8) as f32 / (1 << 24) as f32
 }
 
@@ -107,14 +108,19 @@ pub fn hundred() -> Program {
     vyre::text::parse("blur", include_str!("../kernels/blur.vyre")).expect("the kernel parses")
 }
 
+/// What SHA-256 starts with, and the constants of its rounds: the fractional parts of square and cube roots of the first primes.
+#[must_use]
+pub fn sha256_constants() -> ([u32; 8], [u32; 64]) {
+    let mut primes = (2u32..).filter(|n| (2..*n).take_while(|d| d * d <= *n).all(|d| n % d != 0));
+    let primes: [f64; 64] = std::array::from_fn(|_| f64::from(primes.next().expect("there are more")));
+    let bits = |root: f64| ((root.fract() * 2f64.powi(32)) as u64) as u32;
+    (std::array::from_fn(|n| bits(primes[n].sqrt())), primes.map(|prime| bits(prime.cbrt())))
+}
+
 /// A program of several thousand: SHA-256 of one block of 16 words per invocation, every round written out.
 #[must_use]
 pub fn thousands() -> Program {
-    // The fractional parts of square and cube roots of the first primes.
-    let primes = (2u32..).filter(|n| (2..*n).take_while(|d| d * d <= *n).all(|d| n % d != 0));
-    let bits = |root: f64| ((root.fract() * 2f64.powi(32)) as u64) as u32;
-    let (start, round): (Vec<u32>, Vec<u32>) =
-        primes.take(64).map(|prime| (bits(f64::from(prime).sqrt()), bits(f64::from(prime).cbrt()))).unzip();
+    let (start, round) = sha256_constants();
     let mut text = String::from(
         "program sha256 {\n  workgroup 64\n  buffer blocks: read u32 @0\n  buffer digests: output u32 @1\n\n  let block = gid.x * 16\n",
     );
@@ -147,7 +153,7 @@ pub fn thousands() -> Program {
             i + 4
         ));
     }
-    for (i, start) in start.iter().take(8).enumerate() {
+    for (i, start) in start.iter().enumerate() {
         let state = if i < 4 { format!("a{}", 67 - i) } else { format!("e{}", 71 - i) };
         line(format!("digests[gid.x * 8 + {i}] = swap_bytes({state} + {start})"));
     }

@@ -4,6 +4,7 @@
 //! else the machine does meets all of them alike. Nothing here is asserted; the numbers are for people.
 
 mod conform;
+mod cpu;
 mod driver;
 mod evidence;
 mod fuzz;
@@ -51,6 +52,16 @@ fn main() {
         && command == "profile"
     {
         return profile(name);
+    }
+    // `vyre-bench cpu` compares the CPU backend with others; it has options of its own.
+    if let Some((command, args)) = args.split_first()
+        && command == "cpu"
+    {
+        if let Err(mistake) = cpu::command(args) {
+            eprintln!("{mistake}");
+            std::process::exit(2);
+        }
+        return;
     }
     if let [command] = args.as_slice()
         && command == "worker"

@@ -42,14 +42,19 @@ fn examples_and_measured_kernels_are_proven() {
         ("xor", flat),
         ("blur", "cross-backend if gid_count.z <= 1 and w * size[1] <= 4294967296"),
         ("dfa", flat),
+        ("exp", flat),
+        ("f8_dot", flat),
         ("histogram", "cross-backend"),
         ("mandelbrot", flat),
         ("matmul", "cross-backend if gid_count.z <= 1 and gid_count.x <= 128 and 128 * gid_count.y + gid_count.x <= 4294967424"),
         ("maximum", "unproven: the result of an atomic on `largest` depends on the order of invocations"),
         ("mix", flat),
         ("places", "unproven: the result of an atomic on `taken` depends on the order of invocations"),
+        ("prefix_sum", flat),
         ("reduction", flat_groups),
+        ("sin", flat),
         ("tickets", "unproven: the result of an atomic on `next` depends on the order of invocations"),
+        ("xor", flat),
     ];
     let found = kernels("examples").into_iter().chain(kernels("bench/kernels"));
     let found: Vec<(String, String)> =
