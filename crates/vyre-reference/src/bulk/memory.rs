@@ -28,7 +28,7 @@ impl View {
 
 /// The first index, if all of them follow each other.
 #[inline(always)]
-fn contiguous(index: &[u32]) -> Option<u32> {
+pub(super) fn contiguous(index: &[u32]) -> Option<u32> {
     let first = *index.first()?;
     let apart = index.iter().zip(0u32..).fold(0, |apart, (index, lane)| apart | (index ^ first.wrapping_add(lane)));
     (apart == 0).then_some(first)

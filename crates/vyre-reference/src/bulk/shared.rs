@@ -2,15 +2,16 @@
 //!
 //! Buffers are seen as atomics, which are read and written relaxed: what is a data race in a program is an unspecified value here, and
 //! nothing worse. An element of up to four bytes is one access, a larger one is an access per word. All accesses to a buffer have one
-//! size, that of its [`Unit`]; nothing beside the element is touched. The loops over lanes do not vectorise, which costs less than a
-//! second thread gains.
+//! size, that of its [`Unit`]; nothing beside the element is touched. The loops over lanes do not vectorise.
 
 use super::block::{Block, Mask, Vals};
 use super::column::Val;
 use super::faults::Faults;
+use super::memory::{contiguous, is_word};
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering::Relaxed};
 use vyre_foundation::ir::AtomicOp;
 use vyre_foundation::kernel::{BufferId, MAX_OPERANDS};
+use vyre_scalar::float::Float;
 use vyre_scalar::{Value, memory};
 use vyre_spec::{DataType, ValueType};
 
@@ -99,6 +100,33 @@ impl Shared<'_> {
     }
 }
 
+/// Element `index[lane]` of every lane; 0 outside.
+fn load_words(words: &[AtomicU32], index: &[u32], out: &mut [u32], convert: impl Fn(u32) -> u32) {
+    let load = |word: &AtomicU32| convert(u32::from_le(word.load(Relaxed)));
+    match contiguous(index).and_then(|first| words.get(first as usize..)?.get(..index.len())) {
+        Some(part) => out.iter_mut().zip(part).for_each(|(out, word)| *out = load(word)),
+        None => out.iter_mut().zip(index).for_each(|(out, index)| *out = words.get(*index as usize).map_or(0, load)),
+    }
+}
+
+/// Stores words where the mask is set; `None` as a mask means every lane. Lanes store in order.
+fn store_words(words: &[AtomicU32], index: &[u32], mask: Option<&[u32]>, value: &[u32]) {
+    let part = contiguous(index).and_then(|first| words.get(first as usize..)?.get(..index.len()));
+    match (part, mask) {
+        (Some(part), None) => part.iter().zip(value).for_each(|(word, value)| word.store(value.to_le(), Relaxed)),
+        (part, mask) => {
+            for (lane, (index, value)) in index.iter().zip(value).enumerate() {
+                let word = || part.map_or_else(|| words.get(*index as usize), |part| Some(&part[lane]));
+                if mask.is_none_or(|mask| mask[lane] != 0)
+                    && let Some(word) = word()
+                {
+                    word.store(value.to_le(), Relaxed);
+                }
+            }
+        }
+    }
+}
+
 fn bytes_of(element: &DataType) -> usize {
     element.bits().map_or(0, |bits| bits as usize / 8)
 }
@@ -127,7 +155,17 @@ impl<F: Faults> Block<'_, '_, F> {
         let out = self.frame.narrow.push();
         let mut column = self.frame.narrow.take(out);
         let index = &self.frame.narrow.column(index)[..lanes];
-        column.iter_mut().zip(index).for_each(|(out, index)| *out = at(*index) as u32);
+        let seen = |words: &'_ [AtomicU32]| words.len().min(length as usize);
+        match (element, from) {
+            // Each arm is compiled with its own conversion inside the loop.
+            (DataType::U32 | DataType::I32, Shared::Words(words)) => {
+                load_words(&words[..seen(words)], index, &mut column, |bits| bits);
+            }
+            (DataType::F32, Shared::Words(words)) => {
+                load_words(&words[..seen(words)], index, &mut column, |bits| f32::from_bits(bits).canonical(mode).to_bits());
+            }
+            _ => column.iter_mut().zip(index).for_each(|(out, index)| *out = at(*index) as u32),
+        }
         self.frame.narrow.put(out, column);
         Val::Narrow(out)
     }
@@ -135,8 +173,18 @@ impl<F: Faults> Block<'_, '_, F> {
     pub fn store_shared(&mut self, to: Shared<'_>, buffer: BufferId, index: Val, value: Vals, mask: Mask) {
         let (element, mode, length) =
             (&self.kernel.buffer(buffer).element, self.kernel.floats, self.launch.lengths[buffer.index()]);
-        let bytes = bytes_of(element);
-        for lane in 0..self.frame.lanes {
+        let (bytes, lanes) = (bytes_of(element), self.frame.lanes);
+        if let Shared::Words(words) = to
+            && is_word(element)
+        {
+            let index = self.narrow_column(index);
+            let value = self.narrow_column(value[0]);
+            let narrow = &self.frame.narrow;
+            let bits = mask.column.filter(|_| mask.count < lanes).map(|column| &narrow.column(column)[..lanes]);
+            let words = &words[..words.len().min(length as usize)];
+            return store_words(words, &narrow.column(index)[..lanes], bits, &narrow.column(value)[..lanes]);
+        }
+        for lane in 0..lanes {
             let index = self.lane_of(index, lane) as u32;
             if self.takes_part(mask, lane) && index < length {
                 let mut stored = [0; 16];
