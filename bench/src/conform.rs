@@ -6,6 +6,7 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use vyre_conform::conform::{Make, Options, Tested, run};
+use vyre_conform::expectations::Expectations;
 use vyre_conform::{OpSpec, Plan, Selection, Tier, suite};
 use vyre_worker::backend::BackendSubject;
 use vyre_worker::{Contained, Subject};
@@ -74,6 +75,7 @@ fn rate(plan: &Plan, isolated: bool) -> f64 {
         tier: None,
         command: String::new(),
         controls: true,
+        known: Expectations::default(),
         stop: &stop,
     };
     let (best, began) = (Cell::new(0.0), Instant::now());

@@ -2,7 +2,7 @@
 
 use crate::fuzz::{EXEC, foreign, known_subject, start_worker, words};
 use crate::launch::quoted;
-use crate::{Failure, load, print, warn};
+use crate::{Failure, load, print, report, warn};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -15,8 +15,8 @@ use vyre::DispatchConfig;
 use vyre::backend::UNVERSIONED;
 use vyre::backend::registry::{acquire, registered_devices};
 use vyre_conform::cert::Rerun;
-use vyre_conform::conform::{Again, Conformed, Make, Options, Progress, Tested, Verdict, run};
-use vyre_conform::evidence::{KillRates, Killed};
+use vyre_conform::conform::{Again, Conformed, Make, Options, Progress, Tested, run};
+use vyre_conform::evidence::{KillRates, Killed, Verdict};
 use vyre_conform::mutants::{self, Mutant};
 use vyre_conform::teeth::{Bite, measure, rates, recorded};
 use vyre_conform::{Cases, KernelCases, ParityFailure, Plan, ProgramCases, RunError, Selection, Tier, suite};
@@ -39,6 +39,7 @@ Examples:
   vyre conform 'ops.float' '!*:wg=1'
   vyre conform my.vyre --backend bulk              this kernel on this device
   vyre conform --backend exec:'python3 worker.py'  somebody else's backend
+  vyre conform --known known-failures.json         these fail, for this reason, until that day
   vyre conform --list ops.int.add:u32
 
 Exit status: 0 it holds, 1 it does not, 2 the command line is wrong, 3 there is no verdict.")]
@@ -69,6 +70,9 @@ pub struct Args {
     /// Run the backend in this process: faster, and a crash ends everything
     #[arg(long)]
     in_process: bool,
+    /// Failures that are known, with reason and last day (docs/conformance.md)
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["mutants", "list"])]
+    known: Option<PathBuf>,
     /// Plant no faults. The run then has no verdict
     #[arg(long)]
     no_controls: bool,
@@ -116,16 +120,17 @@ pub fn conform(args: &Args) -> Result<(), Failure> {
     let state = args.state.clone().unwrap_or_else(|| default_state(args, &backend));
     let make = |form: &str| subject(args, form);
     let tested = tested(args, &backend, &make)?;
-    let selection = queries(args).0.join(" ");
+    let known = report::known(args.known.as_deref())?;
     let options = Options {
         seed: args.seed,
         shard: (shard, shards),
         state: Some(state.clone()),
         threads: threads(args),
-        selection: if selection.is_empty() { "all".into() } else { selection },
+        selection: if args.queries.is_empty() { Selection::ALL.into() } else { args.queries.join(" ") },
         tier: Some(args.tier.name().into()),
         command: command(args, &backend),
         controls: !args.no_controls,
+        known,
         stop: &stop,
     };
     if !args.json {
@@ -404,19 +409,16 @@ impl Display {
 const PRINTED: usize = 10;
 
 fn tell(args: &Args, conformed: &Conformed, options: &Options<'_>, notices: Option<KillRates>) -> Result<(), Failure> {
-    let Conformed { report, info, verdict } = conformed;
+    let Conformed { report, info, known, verdict } = conformed;
     if args.json {
         for failure in &report.failures {
             print(&format!("{}\n", json!({ "failure": failure })));
         }
-        let said = match verdict {
-            Verdict::Holds => "holds",
-            Verdict::Fails => "fails",
-            Verdict::None(_) => "none",
-        };
         let object: Value = json!({
-            "verdict": said,
-            "why": if let Verdict::None(why) = verdict { Some(why) } else { None },
+            "verdict": verdict.word(),
+            "why": verdict.why(),
+            "known": known.known,
+            "known_and_not_so": known.problems,
             "summary": report.summary,
             "units": report.units,
             "root": report.root,
@@ -427,10 +429,16 @@ fn tell(args: &Args, conformed: &Conformed, options: &Options<'_>, notices: Opti
         });
         print(&format!("{object}\n"));
     } else {
-        report.failures.iter().take(PRINTED).for_each(|failure| print(&failure_text(failure)));
-        if report.failures.len() > PRINTED {
-            print(&format!("and {} more\n", report.failures.len() - PRINTED));
+        let is_new = |failure: &&ParityFailure| !known.known.contains_key(&failure.unit);
+        let new: Vec<&ParityFailure> = report.failures.iter().filter(is_new).collect();
+        new.iter().take(PRINTED).for_each(|failure| print(&failure_text(failure)));
+        if new.len() > PRINTED {
+            print(&format!("and {} more\n", new.len() - PRINTED));
         }
+        for (section, entry) in &known.known {
+            print(&format!("{section} fails as known until {}: {}\n", entry.expires, entry.reason));
+        }
+        known.problems.iter().for_each(|problem| print(&format!("known failures: {problem}\n")));
         print(&summary_text(conformed));
         print(&match notices {
             Some(notices) => format!("this suite notices {} of faults that nothing was tuned on\n", said(notices.all())),
@@ -441,7 +449,7 @@ fn tell(args: &Args, conformed: &Conformed, options: &Options<'_>, notices: Opti
         }
     }
     match verdict {
-        Verdict::Holds => Ok(()),
+        Verdict::Holds | Verdict::WithExceptions => Ok(()),
         Verdict::Fails => Err(Failure::Said),
         Verdict::None(why) => Err(Failure::NoVerdict(why.clone())),
     }
@@ -470,7 +478,7 @@ fn failure_text(failure: &ParityFailure) -> String {
 }
 
 fn summary_text(conformed: &Conformed) -> String {
-    let Conformed { report, info, verdict } = conformed;
+    let Conformed { report, info, known: _, verdict } = conformed;
     let summary = &report.summary;
     let seconds = info.took_ms as f64 / 1e3;
     let mut text = format!(
@@ -492,6 +500,7 @@ fn summary_text(conformed: &Conformed) -> String {
     let _ = writeln!(text, "root {}", report.root);
     let said = match verdict {
         Verdict::Holds => "holds",
+        Verdict::WithExceptions => "holds with exceptions",
         Verdict::Fails => "does not hold",
         Verdict::None(_) => return text,
     };

@@ -48,7 +48,8 @@ fn a_right_backend_holds_and_says_what_was_done() {
 fn mistakes_are_told_and_nothing_is_run() {
     let folder = folder();
     std::fs::write(folder.path().join("bad.vyre"), "program p {\n  out[0] = 1\n}\n").expect("it is written");
-    let rows: [(&[&str], i32, &str); 9] = [
+    std::fs::write(folder.path().join("known.json"), "[{}]").expect("it is written");
+    let rows: [(&[&str], i32, &str); 12] = [
         (&["ops.int.ad"], 2, "`ops.int.ad` means nothing in the suite"),
         (&["ops::u32"], 2, "has an empty word"),
         (&["--backend", "bluk"], 2, "bluk"),
@@ -58,6 +59,9 @@ fn mistakes_are_told_and_nothing_is_run() {
         (&["--shard", "x"], 2, "0/4"),
         (&["bad.vyre"], 1, "E0204"),
         (&["missing.vyre"], 2, "missing.vyre"),
+        (&["--known", "missing.json"], 2, "missing.json"),
+        (&["--known", "known.json"], 1, "missing field `query`"),
+        (&["--known", "known.json", "--list"], 2, "--list"),
     ];
     for (args, code, says) in rows {
         let (found, out, err) = conform(folder.path(), args);
@@ -103,6 +107,41 @@ fn a_worker_of_somebody_elses_is_judged_like_any_other() {
     assert!(told["summary"]["tested"].as_u64() > Some(0), "{told}");
     let (code, _, err) = conform(folder.path(), &["ops.float.exp:f32:wg=64:boundary", "--backend", worker]);
     assert!(code == 3 && err.contains("cannot run any"), "{err}");
+}
+
+#[test]
+fn failures_that_are_known_are_exceptions() {
+    let folder = folder();
+    let write = |query: &str, expires: &str| {
+        let text = format!(r#"[{{"query":"{query}","backend":"mutant:*","reason":"planted","expires":"{expires}"}}]"#);
+        std::fs::write(folder.path().join("known.json"), text).expect("it is written");
+    };
+    let mutant = ["ops.int.add:u32:wg=64", "--backend", "mutant:operator/add.u32-is-sub", "--known", "known.json"];
+    let right = ["ops.int.add:u32:wg=64", "--backend", "bulk", "--known", "known.json"];
+    let rows: [(&str, &str, &[&str], i32, &str); 5] = [
+        ("ops.int.add", "2999-12-31", &mutant, 0, "fails as known until 2999-12-31: planted"),
+        ("ops.int.add:sampled", "2999-12-31", &mutant, 1, "does not hold"),
+        ("ops.int.add", "2020-01-01", &mutant, 1, "was known until 2020-01-01"),
+        ("ops.int.add:wg=1", "2999-12-31", &mutant, 1, "does not hold"),
+        // Entries for other backends are passed over.
+        ("ops.int.add", "2999-12-31", &right, 0, "holds: "),
+    ];
+    for (query, expires, args, code, says) in rows {
+        write(query, expires);
+        let (found, out, err) = conform(folder.path(), args);
+        assert_eq!(found, code, "{query} {expires} {args:?}: {out}{err}");
+        assert!(out.contains(says), "{query} {args:?} does not say `{says}`:\n{out}{err}");
+    }
+    // What is known to fail and holds is a failure.
+    std::fs::write(
+        folder.path().join("known.json"),
+        r#"[{"query":"ops.int.add","backend":"*","reason":"so","expires":"2999-12-31"}]"#,
+    )
+    .expect("it is written");
+    let (code, out, _) = conform(folder.path(), &[&right[..], &["--json"]].concat());
+    let told = whole(&out);
+    assert_eq!((code, &told["verdict"]), (1, &Value::from("fails")), "{out}");
+    assert!(told["known_and_not_so"].as_array().is_some_and(|all| !all.is_empty()), "{told}");
 }
 
 /// Crashes and hangs are found one by one, and nothing else is affected.

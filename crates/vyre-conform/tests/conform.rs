@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use support::{How, conform, parts, plan, xor};
-use vyre_conform::conform::Verdict;
+use vyre_conform::evidence::Verdict;
+use vyre_conform::expectations::Judged;
 use vyre_conform::ledger::{Ledger, LedgerError, root_of};
 use vyre_conform::{Comparator, Digest, FindingKind, OpSpec, Plan, RunError, Selection, Tier};
 use vyre_worker::{Answer, Case, Failure};
@@ -179,6 +180,47 @@ fn what_failed_once_comes_first() {
     assert_eq!(first.report.root, second.report.root);
     let mended = conform(&plan, &How { state: Some(state.path()), ..How::default() }).unwrap();
     assert_eq!((mended.verdict, mended.report.summary.regressions, mended.report.summary.failed), (Verdict::Holds, 2, 0));
+}
+
+/// The first run writes a bundle, which the second one runs first.
+#[test]
+fn a_failure_that_is_known_is_an_exception_and_only_as_long_as_it_is_so() {
+    const LATER: &str = "2999-12-31";
+    let known = |query: &str, expires: &str| {
+        format!(r#"[{{"query":"{query}","backend":"changed","reason":"a bit is lost","expires":"{expires}"}}]"#)
+    };
+    let plan = plan(vec![xor(80_000)]);
+    let state = tempfile::tempdir().unwrap();
+    let run = |change: fn(&Case, &mut Answer), known: &str| {
+        conform(&plan, &How { change, known, state: Some(state.path()), ..How::default() }).unwrap()
+    };
+    for regressions in [0, 2] {
+        let found = run(wrong, &known("demo.xor:counting", LATER));
+        assert_eq!((&found.verdict, found.known.known.len()), (&Verdict::WithExceptions, 2), "{:?}", found.known);
+        assert_eq!((found.report.summary.regressions, found.info.still_failing.len()), (regressions, regressions as usize));
+    }
+    // One of the two sizes at which it fails is not known; its day has passed; it holds.
+    assert_eq!(run(wrong, &known("demo.xor:wg=64", LATER)).verdict, Verdict::Fails);
+    assert_eq!(run(wrong, &known("demo.xor", "2020-01-01")).verdict, Verdict::Fails);
+    let mended = run(|_, _| {}, &known("demo.xor", LATER));
+    assert_eq!((mended.verdict, mended.known.problems.len()), (Verdict::Fails, 2));
+    assert_eq!(run(|_, _| {}, "[]").verdict, Verdict::Holds);
+    // A file makes no verdict out of none.
+    let blind = conform(&plan, &How { change: wrong, known: &known("demo.xor", LATER), controls: false, ..How::default() });
+    assert!(matches!(blind.unwrap().verdict, Verdict::None(_)));
+}
+
+/// Runs that only a case of an earlier run speaks against are not taken to hold by what reads their ledger.
+#[test]
+fn what_failed_once_and_fails_still_is_in_the_ledger() {
+    let state = tempfile::tempdir().unwrap();
+    let run = |cases: u64| conform(&plan(vec![xor(cases)]), &How { change: wrong, state: Some(state.path()), ..How::default() });
+    run(80_000).unwrap();
+    // The case that fails is not among these.
+    let fewer = run(60_000).unwrap();
+    assert_eq!((&fewer.verdict, fewer.report.summary.failed), (&Verdict::Fails, 2));
+    let data = vyre_conform::evidence::RunData::read(state.path()).unwrap();
+    assert_eq!((data.totals().failed, Judged::default().verdict(&data)), (0, Verdict::Fails));
 }
 
 #[test]

@@ -283,6 +283,10 @@ fn what_fails(run: &RunData, known: &Judged) -> String {
         return problem.to_string();
     }
     let is_new = |id: &str| !known.known.contains_key(id);
+    let still = &run.info.still_failing;
+    if run.sections.iter().all(|one| one.seal.failed == 0) && !still.is_empty() {
+        return format!("{} cases that failed in an earlier run fail still, first of `{}`", still.len(), still[0].op);
+    }
     let failing: Vec<_> = run.sections.iter().filter(|one| one.seal.failed > 0 && is_new(&one.info.id)).collect();
     let first = failing.first().map_or(String::new(), |one| format!(", first `{}`: {} cases", one.info.id, one.seal.failed));
     format!("{} sections fail and are not known to{first}", failing.len())

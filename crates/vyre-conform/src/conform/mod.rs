@@ -8,13 +8,16 @@ mod control;
 mod unit;
 
 use crate::cert::Rerun;
+use crate::date::Date;
 use crate::digest::Digest;
 use crate::error::RunError;
+use crate::evidence::{RunData, Verdict};
 use crate::examine::Examiner;
-use crate::ledger::{Controls, Identity, Ledger, Range, RunInfo, UnitRecord, remark};
+use crate::expectations::{Expectations, Judged};
+use crate::ledger::{Controls, Identity, Ledger, Range, RunInfo, StillFailing, UnitRecord, remark};
 use crate::plan::Plan;
 use crate::regression::{self, Keeper};
-use crate::report::{RunReport, Summary};
+use crate::report::{ParityFailure, RunReport, Summary};
 use crate::stream::gather;
 use control::{Control, Found, Places};
 use std::collections::{BTreeMap, HashSet};
@@ -66,6 +69,8 @@ pub struct Options<'a> {
     pub command: String,
     /// Whether controls are hidden among the units. A run without has no verdict.
     pub controls: bool,
+    /// What is known to fail.
+    pub known: Expectations,
     /// Becomes true when the run is to stop: what is done is committed.
     pub stop: &'a AtomicBool,
 }
@@ -85,23 +90,14 @@ pub struct Progress<'a> {
     pub cases_now: u64,
 }
 
-/// What a run says.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Verdict {
-    /// Every case that was judged holds.
-    Holds,
-    /// Some do not.
-    Fails,
-    /// It cannot be said, and why.
-    None(String),
-}
-
 /// What came of a run.
 pub struct Conformed {
     /// Counts, failures and the root.
     pub report: RunReport,
     /// What is known about the run as a whole, controls included.
     pub info: RunInfo,
+    /// What failed as known, and what is known and not so.
+    pub known: Judged,
     /// What it says.
     pub verdict: Verdict,
 }
@@ -132,7 +128,8 @@ pub fn run(
     if shard >= shards {
         return Err(RunError::Usage(format!("there is no shard {shard} of {shards}: they are counted from 0")));
     }
-    let mut ledger = Ledger::open(options.state.as_deref(), &identity(plan, tested, options))?;
+    let identity = identity(plan, tested, options);
+    let mut ledger = Ledger::open(options.state.as_deref(), &identity)?;
     let before = ledger.info()?;
     let secret = match before.controls.secret {
         Some(secret) if ledger.is_resumed() => secret,
@@ -146,12 +143,19 @@ pub fn run(
         device_name: tested.name.clone(),
         versions: BTreeMap::from([("vyre".to_string(), env!("CARGO_PKG_VERSION").to_string())]),
         controls: Controls { commitment: Some(control::commitment(secret)), secret: Some(secret), ..Controls::default() },
+        still_failing: Vec::new(),
     };
     if !ledger.is_resumed() {
         ledger.describe(&plan.sections().iter().map(|section| section.info.clone()).collect::<Vec<_>>())?;
         ledger.set_info(&info)?;
     }
     let (summary, failures) = regressions(plan, tested, options)?;
+    let still = |failure: &ParityFailure| StillFailing {
+        op: failure.op_id.clone(),
+        workgroup: failure.workgroup_size,
+        bundle: failure.input_label.clone(),
+    };
+    info.still_failing = failures.iter().map(still).collect();
     let mut done = HashSet::new();
     let mut so_far = summary;
     ledger.for_each_unit(|section, record| {
@@ -203,11 +207,17 @@ pub fn run(
     }
     let report = RunReport::of(&ledger, summary, failures)?;
     let is_complete = report.units == mine;
-    let verdict = verdict(&report, &info, options, is_complete, mine);
     if is_complete {
         ledger.finish(report.root)?;
     }
-    Ok(Conformed { report, info, verdict })
+    let mut verdict = verdict(&report, &info, options, is_complete, mine);
+    let mut known = Judged::default();
+    if verdict.why().is_none() && mine > 0 && !options.known.entries.is_empty() {
+        let data = RunData::of(&ledger, identity, true)?;
+        known = options.known.judge(&data, Date::today());
+        verdict = known.verdict(&data);
+    }
+    Ok(Conformed { report, info, known, verdict })
 }
 
 /// Runs units of a plan again, one by one, for whoever doubts what was said about them.
@@ -263,11 +273,7 @@ fn identity(plan: &Plan, tested: &Tested<'_>, options: &Options<'_>) -> Identity
 }
 
 /// What failed before, first.
-fn regressions(
-    plan: &Plan,
-    tested: &Tested<'_>,
-    options: &Options<'_>,
-) -> Result<(Summary, Vec<crate::report::ParityFailure>), RunError> {
+fn regressions(plan: &Plan, tested: &Tested<'_>, options: &Options<'_>) -> Result<(Summary, Vec<ParityFailure>), RunError> {
     let mut summary = Summary::default();
     let mut failures = Vec::new();
     let Some(folder) = &options.state else { return Ok((summary, failures)) };

@@ -15,7 +15,7 @@ pub use kills::{KillError, KillRates, Killed};
 pub use profile::{ProfileRoot, profiles};
 
 use crate::digest::Digest;
-use crate::ledger::{Identity, Ledger, LedgerError, RunInfo, Seal, SectionInfo, remark};
+use crate::ledger::{Identity, Ledger, LedgerError, RunInfo, Seal, SectionInfo, StillFailing, remark};
 use crate::report::ParityFailure;
 use crate::space::Evidence;
 use std::collections::BTreeMap;
@@ -116,6 +116,28 @@ pub enum Verdict {
     None(String),
 }
 
+impl Verdict {
+    /// A word for it, for programs.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Verdict::Holds => "holds",
+            Verdict::WithExceptions => "holds-with-exceptions",
+            Verdict::Fails => "fails",
+            Verdict::None(_) => "none",
+        }
+    }
+
+    /// Why there is none, if so.
+    #[must_use]
+    pub fn why(&self) -> Option<&str> {
+        match self {
+            Verdict::None(why) => Some(why),
+            Verdict::Holds | Verdict::WithExceptions | Verdict::Fails => None,
+        }
+    }
+}
+
 impl RunData {
     /// Reads a ledger: a file, or the one of the last run in a folder.
     ///
@@ -211,9 +233,10 @@ impl RunData {
         found.ok().map(|n| &self.sections[n])
     }
 
-    /// What the run says about its device. Failures of sections that `is_expected` names are known.
+    /// What the run says about its device. Sections that `is_expected` names are known to fail, and so are the cases of earlier runs that
+    /// `is_still` names.
     #[must_use]
-    pub fn verdict(&self, is_expected: impl Fn(&Section) -> bool) -> Verdict {
+    pub fn verdict(&self, is_expected: impl Fn(&Section) -> bool, is_still: impl Fn(&StillFailing) -> bool) -> Verdict {
         let none = |why: String| Verdict::None(why);
         let controls = &self.info.controls;
         let totals = self.totals();
@@ -231,11 +254,12 @@ impl RunData {
             let survived = controls.ran.saturating_sub(controls.caught).max(controls.survived.len() as u64);
             return none(format!("{survived} of {} planted faults were not noticed{first}", controls.ran));
         }
+        let still = &self.info.still_failing;
         let mut failing = self.sections.iter().filter(|section| section.seal.failed > 0).peekable();
-        if failing.peek().is_none() {
+        if failing.peek().is_none() && still.is_empty() {
             return Verdict::Holds;
         }
-        if failing.all(is_expected) { Verdict::WithExceptions } else { Verdict::Fails }
+        if failing.all(is_expected) && still.iter().all(is_still) { Verdict::WithExceptions } else { Verdict::Fails }
     }
 }
 

@@ -13,7 +13,7 @@ mod rows;
 mod seal;
 mod store;
 
-pub use record::{Controls, Identity, RunInfo, SectionInfo, UnitRecord, root_of};
+pub use record::{Controls, Identity, RunInfo, SectionInfo, StillFailing, UnitRecord, root_of};
 pub use seal::{CHUNK, Chunk, Seal, Sealer};
 pub use store::{Ledger, Range};
 

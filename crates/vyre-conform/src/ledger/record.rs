@@ -94,6 +94,20 @@ pub struct RunInfo {
     pub versions: BTreeMap<String, String>,
     /// The blind controls of the run.
     pub controls: Controls,
+    /// What failed in an earlier run, ran first in this one, and fails still. It is outside the tree.
+    #[serde(default)]
+    pub still_failing: Vec<StillFailing>,
+}
+
+/// A case that failed in an earlier run and fails still.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct StillFailing {
+    /// The op.
+    pub op: String,
+    /// Invocations along x of its workgroups.
+    pub workgroup: u32,
+    /// The hash of the bundle that it is kept in.
+    pub bundle: String,
 }
 
 /// Units that must fail, hidden among the others: on devices with a planted fault, or with a bit flipped in what the device gave.

@@ -1,7 +1,7 @@
 //! A run as JSON lines: one object for the run, then one for each profile, op, section, failure and entry that is wrong, and the verdict.
 
 use super::{HexDiff, Report, lane};
-use crate::evidence::{Section, Verdict};
+use crate::evidence::Section;
 use serde_json::{Value, json};
 
 impl Report<'_> {
@@ -39,17 +39,11 @@ impl Report<'_> {
         lines.extend(self.known.problems.iter().map(|problem| json!({ "type": "known-failures", "wrong": problem })));
         let rates = self.kills.map(|rates| json!({ "type": "kills", "rates": rates }));
         lines.push(rates.unwrap_or_else(|| json!({ "type": "kills", "rates": null })));
-        let (verdict, why) = match &self.verdict {
-            Verdict::Holds => ("holds", None),
-            Verdict::WithExceptions => ("holds-with-exceptions", None),
-            Verdict::Fails => ("fails", None),
-            Verdict::None(why) => ("none", Some(why)),
-        };
         let totals = self.totals;
         lines.push(json!({
             "type": "verdict",
-            "verdict": verdict,
-            "why": why,
+            "verdict": self.verdict.word(),
+            "why": self.verdict.why(),
             "units": totals.units,
             "tested": totals.tested,
             "passed": totals.passed,

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use vyre_conform::ledger::{Controls, Identity, Ledger, Range, RunInfo, SectionInfo, UnitRecord, remark, root_of};
+use vyre_conform::ledger::{Controls, Identity, Ledger, Range, RunInfo, SectionInfo, StillFailing, UnitRecord, remark, root_of};
 use vyre_conform::{Digest, Evidence, FindingKind, ParityFailure};
 
 /// A run in the making.
@@ -85,6 +85,7 @@ impl Sample {
                     caught: 64,
                     survived: Vec::new(),
                 },
+                still_failing: Vec::new(),
             },
             sections: Vec::new(),
             units: BTreeMap::new(),
@@ -119,6 +120,11 @@ impl Sample {
 
     pub fn unit_mut(&mut self, section: &str, first: u64) -> &mut UnitRecord {
         self.units.get_mut(&(section.to_string(), first)).expect("there is such a unit")
+    }
+
+    /// A case of an earlier run that fails still.
+    pub fn still_fails(&mut self, op: &str, workgroup: u32) {
+        self.info.still_failing.push(StillFailing { op: op.into(), workgroup, bundle: "b0nd1e".into() });
     }
 
     /// Makes cases of a unit fail.
