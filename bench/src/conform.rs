@@ -68,6 +68,7 @@ fn rate(plan: &Plan, isolated: bool) -> f64 {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let options = Options {
         seed: 1,
+        is_nonce: false,
         shard: (0, 1),
         state: Some(folder.path().into()),
         threads: 2,

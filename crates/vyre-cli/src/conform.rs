@@ -52,9 +52,12 @@ pub struct Args {
     /// How much: smoke (a minute), standard (a quarter of an hour), deep
     #[arg(long, default_value = "smoke", value_parser = tier)]
     tier: Tier,
-    /// What sampled cases are drawn from; a verifier's nonce, for one
-    #[arg(long, default_value_t = 0, alias = "nonce")]
+    /// What sampled cases are drawn from
+    #[arg(long, default_value_t = 0)]
     seed: u64,
+    /// The same, as a verifier chose it: certificates say so, and `vyre cert verify --nonce` asks for it
+    #[arg(long, value_name = "N", conflicts_with = "seed")]
+    nonce: Option<u64>,
     /// One part of several: I/N, counted from 0
     #[arg(long, value_name = "I/N", default_value = "0/1", value_parser = shard)]
     shard: (u64, u64),
@@ -87,6 +90,13 @@ pub struct Args {
     pub json: bool,
     #[arg(long, hide = true)]
     test_subjects: bool,
+}
+
+impl Args {
+    /// What sampled cases are drawn from.
+    fn seed(&self) -> u64 {
+        self.nonce.unwrap_or(self.seed)
+    }
 }
 
 fn tier(word: &str) -> Result<Tier, String> {
@@ -122,7 +132,8 @@ pub fn conform(args: &Args) -> Result<(), Failure> {
     let tested = tested(args, &backend, &make)?;
     let known = report::known(args.known.as_deref())?;
     let options = Options {
-        seed: args.seed,
+        seed: args.seed(),
+        is_nonce: args.nonce.is_some(),
         shard: (shard, shards),
         state: Some(state.clone()),
         threads: threads(args),
@@ -138,7 +149,7 @@ pub fn conform(args: &Args) -> Result<(), Failure> {
             "{}, tier {}, seed {}: {} units, state in {}\n",
             backend,
             args.tier.name(),
-            args.seed,
+            args.seed(),
             plan.units(),
             state.display()
         ));
@@ -171,7 +182,7 @@ fn teeth(args: &Args, plan: &Plan) -> Result<(), Failure> {
             bar.suspend(|| print(&format!("not noticed: {} ({} units)\n", bite.mutant, bite.units)));
         }
     };
-    let bites = measure(plan, &mutants, args.seed, threads(args), &stop, &tell);
+    let bites = measure(plan, &mutants, args.seed(), threads(args), &stop, &tell);
     bar.finish_and_clear();
     if bites.len() < mutants.len() {
         return Err(Failure::NoVerdict(format!("stopped after {} of {} mutants", bites.len(), mutants.len())));
@@ -247,7 +258,7 @@ impl Doubted {
     pub fn again<T>(&self, work: impl FnOnce(&mut dyn Rerun) -> T) -> Result<T, Failure> {
         let make = |form: &str| subject(&self.args, form);
         let tested = tested(&self.args, &self.backend, &make)?;
-        let mut again = Again::new(&self.plan, &tested, self.args.seed).map_err(Failure::NoVerdict)?;
+        let mut again = Again::new(&self.plan, &tested, self.args.seed()).map_err(Failure::NoVerdict)?;
         Ok(work(&mut again))
     }
 }
@@ -303,7 +314,11 @@ fn default_state(args: &Args, backend: &str) -> PathBuf {
 }
 
 fn command(args: &Args, backend: &str) -> String {
-    let mut text = format!("vyre conform --backend {} --tier {} --seed {}", quoted(backend), args.tier.name(), args.seed);
+    let mut text = format!("vyre conform --backend {} --tier {}", quoted(backend), args.tier.name());
+    let _ = match args.nonce {
+        Some(nonce) => write!(text, " --nonce {nonce}"),
+        None => write!(text, " --seed {}", args.seed),
+    };
     if args.shard != (0, 1) {
         let _ = write!(text, " --shard {}/{}", args.shard.0, args.shard.1);
     }

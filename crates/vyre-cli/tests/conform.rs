@@ -267,13 +267,20 @@ fn a_run_is_signed_verified_and_audited() {
         let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         (output.status.code().unwrap_or(-1), said)
     };
-    assert_eq!(conform(folder.path(), &["ops.int.add", "--backend", "bulk", "--state", "state"]).0, 0);
+    assert_eq!(conform(folder.path(), &["ops.int.add", "--backend", "bulk", "--state", "state", "--nonce", "4711"]).0, 0);
+    assert_eq!(conform(folder.path(), &["ops.int.add", "--backend", "bulk", "--state", "seeded", "--seed", "4711"]).0, 0);
     for (args, code) in [
         ("report state --html page.html --junit j.xml --markdown m.md", 0),
         ("cert keygen mine", 0),
         ("cert sign state --key mine.key --out c.json", 0),
         ("cert verify c.json --key mine.pub", 0),
+        ("cert verify c.json --key mine.pub --nonce 4711", 0),
+        ("cert verify c.json --key mine.pub --nonce 4712", 1),
         ("cert audit c.json state --key mine.pub -k 6", 0),
+        // The same cases, but nobody says that a verifier chose them.
+        ("cert sign seeded --key mine.key --out s.json", 0),
+        ("cert verify s.json --key mine.pub", 0),
+        ("cert verify s.json --key mine.pub --nonce 4711", 1),
         ("diff state state", 0),
     ] {
         let (found, said) = vyre(args);

@@ -9,17 +9,16 @@ mod unit;
 
 use crate::cert::Rerun;
 use crate::date::Date;
-use crate::digest::Digest;
 use crate::error::RunError;
 use crate::evidence::{RunData, Verdict};
 use crate::examine::Examiner;
 use crate::expectations::{Expectations, Judged};
-use crate::ledger::{Controls, Identity, Ledger, Range, RunInfo, StillFailing, UnitRecord, remark};
+use crate::ledger::{Controls, Identity, Ledger, Places, Range, RunInfo, StillFailing, UnitRecord, remark};
 use crate::plan::Plan;
 use crate::regression::{self, Keeper};
 use crate::report::{ParityFailure, RunReport, Summary};
 use crate::stream::gather;
-use control::{Control, Found, Places};
+use control::{Control, Found};
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -55,6 +54,8 @@ pub struct Tested<'a> {
 pub struct Options<'a> {
     /// What sampled cases are drawn from.
     pub seed: u64,
+    /// Whether a verifier chose that number.
+    pub is_nonce: bool,
     /// Which part of the units, of how many.
     pub shard: (u64, u64),
     /// Where state is kept; without a folder nothing outlives the run.
@@ -142,7 +143,8 @@ pub fn run(
         took_ms: before.took_ms,
         device_name: tested.name.clone(),
         versions: BTreeMap::from([("vyre".to_string(), env!("CARGO_PKG_VERSION").to_string())]),
-        controls: Controls { commitment: Some(control::commitment(secret)), secret: Some(secret), ..Controls::default() },
+        nonce: options.is_nonce.then_some(options.seed),
+        controls: Controls::committed(secret),
         still_failing: Vec::new(),
     };
     if !ledger.is_resumed() {
@@ -163,7 +165,7 @@ pub fn run(
         done.extend(plan.number(section, record.first));
     })?;
     let of_place = |place: &str| place.rsplit_once(':').and_then(|(section, first)| plan.number(section, first.parse().ok()?));
-    let remarks = ledger.remarks()?.into_iter().filter(|(_, kind, _)| kind == control::REMARK);
+    let remarks = ledger.remarks()?.into_iter().filter(|(_, kind, _)| kind == remark::CONTROL);
     let controls_done = remarks.filter_map(|(place, _, _)| of_place(&place)).collect();
     let mine = plan.units().saturating_sub(shard).div_ceil(shards);
     let mut coordinator = Coordinator {
@@ -258,7 +260,8 @@ fn identity(plan: &Plan, tested: &Tested<'_>, options: &Options<'_>) -> Identity
         suite: plan.suite().to_string(),
         selection: options.selection.clone(),
         settings: format!(
-            "seed {}, shard {} of {}, tier {}, controls {}, forms {}",
+            "{} {}, shard {} of {}, tier {}, controls {}, forms {}",
+            if options.is_nonce { "nonce" } else { "seed" },
             options.seed,
             options.shard.0,
             options.shard.1,
@@ -295,7 +298,7 @@ fn regressions(plan: &Plan, tested: &Tested<'_>, options: &Options<'_>) -> Resul
 
 fn count_controls(ledger: &Ledger, mut controls: Controls) -> Result<Controls, RunError> {
     for (place, kind, what) in ledger.remarks()? {
-        if kind != control::REMARK {
+        if kind != remark::CONTROL {
             continue;
         }
         controls.ran += 1;
@@ -355,7 +358,7 @@ impl Iterator for Jobs {
             let position = self.position;
             let number = self.shard + position * self.shards;
             self.position += 1;
-            let planted = self.places.as_ref().and_then(|places| places.at(position));
+            let planted = self.places.as_ref().and_then(|places| Control::at(places, position));
             let control = planted.filter(|_| !self.controls_done.contains(&number));
             if !self.done.contains(&number) {
                 self.pending = control.map(|control| (number, control));
@@ -439,7 +442,7 @@ impl Coordinator<'_> {
             Ok(Outcome::Unit(unit)) => unit,
             Ok(Outcome::Control(found)) => {
                 let place = format!("{section}:{}", at.first);
-                self.range.remarks.extend(found.remark().map(|what| (place, control::REMARK, what)));
+                self.range.remarks.extend(found.remark().map(|what| (place, remark::CONTROL, what)));
                 return Ok(());
             }
             Err(why) => {
@@ -476,9 +479,4 @@ impl Coordinator<'_> {
         });
         Ok(())
     }
-}
-
-/// The hash of a text, as the number that a draw needs.
-fn number(parts: &[&[u8]]) -> u64 {
-    u64::from_le_bytes(*Digest::of(parts).0.first_chunk().expect("a hash has 32 bytes"))
 }

@@ -1,7 +1,7 @@
 //! One unit on one device.
 
-use super::number;
 use crate::cases::Cases;
+use crate::digest::Digest;
 use crate::examine::{Dispatch, Examiner, Flip, NotRun, Target};
 use crate::ledger::{SectionInfo, UnitRecord};
 use crate::plan::{Plan, Unit, What};
@@ -36,7 +36,7 @@ pub(crate) fn examine(
 ) -> Result<UnitDone, String> {
     let section = &plan.sections()[unit.section];
     let info = &section.info;
-    let salt = number(&[info.id.as_bytes(), &seed.to_le_bytes(), &unit.first.to_le_bytes()]);
+    let salt = Digest::of([info.id.as_bytes(), &seed.to_le_bytes(), &unit.first.to_le_bytes()]).number();
     examiner.flip = flip;
     let cases = match &section.what {
         What::Op { spec, program, space } => OpCases::new(plan.spec(*spec), program, &**space, info, seed)?,

@@ -4,7 +4,9 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use vyre_conform::ledger::{Controls, Identity, Ledger, Range, RunInfo, SectionInfo, StillFailing, UnitRecord, remark, root_of};
+use vyre_conform::ledger::{
+    Controls, Identity, Ledger, Places, Range, RunInfo, SectionInfo, StillFailing, UnitRecord, remark, root_of,
+};
 use vyre_conform::{Digest, Evidence, FindingKind, ParityFailure};
 
 /// A run in the making.
@@ -17,6 +19,8 @@ pub struct Sample {
     pub failures: Vec<ParityFailure>,
     pub remarks: Vec<(String, &'static str, String)>,
     pub is_finished: bool,
+    /// The secret that its controls are placed by.
+    pub placed_by: Digest,
 }
 
 pub fn digest(of: &str) -> Digest {
@@ -78,13 +82,8 @@ impl Sample {
                 took_ms: 48_250,
                 device_name: "Bulk evaluator, 2 threads".into(),
                 versions: BTreeMap::from([("vyre".into(), "0.1.0".into()), ("rustc".into(), "1.95.0".into())]),
-                controls: Controls {
-                    commitment: Some(digest("commitment")),
-                    secret: Some(digest("secret")),
-                    ran: 64,
-                    caught: 64,
-                    survived: Vec::new(),
-                },
+                nonce: None,
+                controls: Controls { ran: 64, caught: 64, ..Controls::committed(digest("secret")) },
                 still_failing: Vec::new(),
             },
             sections: Vec::new(),
@@ -92,6 +91,7 @@ impl Sample {
             failures: Vec::new(),
             remarks: Vec::new(),
             is_finished: true,
+            placed_by: digest("secret"),
         }
     }
 
@@ -178,7 +178,12 @@ impl Sample {
         ledger.describe(&self.sections).expect("sections are written");
         ledger.set_info(&self.info).expect("facts are written");
         let units = self.units.iter().map(|((section, _), record)| (section.clone(), record.clone())).collect();
-        let range = Range { units, failures: self.failures.clone(), remarks: self.remarks.clone() };
+        let places = Places::new(self.placed_by, self.units.len() as u64);
+        let with_control = (0..).zip(&self.units).filter(|(position, (_, unit))| places.has(*position) && unit.skipped == 0);
+        let controls = with_control
+            .map(|(_, ((section, first), _))| (format!("{section}:{first}"), remark::CONTROL, "noticed: a lost bit".to_string()));
+        let remarks = self.remarks.iter().cloned().chain(controls).collect();
+        let range = Range { units, failures: self.failures.clone(), remarks };
         ledger.commit(&range).expect("units are written");
         if self.is_finished {
             ledger.finish(self.root()).expect("the run ends");

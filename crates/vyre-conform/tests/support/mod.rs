@@ -131,6 +131,7 @@ pub fn conform(plan: &Plan, how: &How<'_>) -> Result<Conformed, RunError> {
     };
     let options = Options {
         seed: 0,
+        is_nonce: false,
         shard: how.shard,
         state: how.state.map(Into::into),
         threads: how.threads,
