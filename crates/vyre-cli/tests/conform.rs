@@ -211,9 +211,13 @@ fn start(folder: &Path, args: &[&str]) -> Child {
 #[test]
 fn a_signal_commits_what_is_done_and_the_same_command_goes_on() {
     let folder = folder();
-    let selection = ["ops.int", "--json"];
+    let selection = ["ops.int", "--state", "state", "--json"];
     let run = start(folder.path(), &selection);
-    std::thread::sleep(Duration::from_millis(1500));
+    // Not before it has begun, however slow the machine is.
+    while !folder.path().join("state/run.redb").exists() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_millis(700));
     let pid = rustix::process::Pid::from_child(&run);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it is signalled");
     let output = run.wait_with_output().expect("it ends");
@@ -287,4 +291,33 @@ fn a_run_is_signed_verified_and_audited() {
         assert_eq!(found, code, "{args}: {said}");
     }
     assert!(folder.path().join("page.html").exists());
+}
+
+/// A planted fault, found by generated programs: made small, blamed on its op, and shown again by the command that the report has.
+#[test]
+fn a_program_that_fails_is_reduced_and_its_command_shows_it_again() {
+    let folder = folder();
+    let mutant = ["programs.ints", "--backend", "mutant:operator/add.u32-is-sub", "--state", "state", "--json"];
+    let (code, out, err) = conform(folder.path(), &mutant);
+    assert_eq!(code, 1, "{out}{err}");
+    let vyre = |args: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_vyre"));
+        let output = command.args(args.split(' ')).current_dir(folder.path()).output().expect("vyre starts");
+        (output.status.code().unwrap_or(-1), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let (code, lines) = vyre("report state --json --html page.html --markdown page.md");
+    assert_eq!(code, 1, "{lines}");
+    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let failure = lines.iter().find(|line| line["type"] == "failure").expect("a failure");
+    let reduced = &failure["reduced"]["failure"];
+    let program = reduced["program"].as_str().expect("a program");
+    assert!(reduced["nodes"].as_u64() <= Some(12) && program.contains(" + "), "{reduced}");
+    assert!(failure["reduced"]["first_wrong_lane"].is_u64(), "{failure}");
+    for (page, words) in [("page.html", "the smallest program that fails in the same way"), ("page.md", "reduced from")] {
+        let text = std::fs::read_to_string(folder.path().join(page)).expect("it was written");
+        assert!(text.contains(words), "{page} does not say `{words}`");
+    }
+    let again = reduced["again"].as_str().expect("a command").strip_prefix("vyre ").expect("a command of ours");
+    let (code, said) = vyre(again);
+    assert!(code == 1 && said.contains("still wrong"), "{code} {said}");
 }

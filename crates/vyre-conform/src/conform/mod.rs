@@ -5,6 +5,7 @@
 //! found out, nothing else that the run says is believed.
 
 mod control;
+mod reduction;
 mod unit;
 
 use crate::cert::Rerun;
@@ -14,11 +15,12 @@ use crate::evidence::{RunData, Verdict};
 use crate::examine::Examiner;
 use crate::expectations::{Expectations, Judged};
 use crate::ledger::{Controls, Identity, Ledger, Places, Range, RunInfo, StillFailing, UnitRecord, remark};
-use crate::plan::Plan;
+use crate::plan::{Plan, What};
 use crate::regression::{self, Keeper};
 use crate::report::{ParityFailure, RunReport, Summary};
 use crate::stream::gather;
 use control::{Control, Found};
+use reduction::Reductions;
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -165,12 +167,14 @@ pub fn run(
         done.extend(plan.number(section, record.first));
     })?;
     let of_place = |place: &str| place.rsplit_once(':').and_then(|(section, first)| plan.number(section, first.parse().ok()?));
-    let remarks = ledger.remarks()?.into_iter().filter(|(_, kind, _)| kind == remark::CONTROL);
+    let remarks = ledger.remarks()?;
+    let reductions = Reductions::new(remarks.iter());
+    let remarks = remarks.into_iter().filter(|(_, kind, _)| kind == remark::CONTROL);
     let controls_done = remarks.filter_map(|(place, _, _)| of_place(&place)).collect();
     let mine = plan.units().saturating_sub(shard).div_ceil(shards);
     let mut coordinator = Coordinator {
         plan,
-        keeper: Keeper::new(options.state.clone(), &tested.backend),
+        keeper: Keeper::new(options.state.clone(), &tested.forms[0]),
         ledger,
         range: Range::default(),
         gathered: Summary::default(),
@@ -190,8 +194,8 @@ pub fn run(
     std::thread::scope(|scope| -> Result<(), RunError> {
         let (sender, receiver) = channel();
         for _ in 0..threads {
-            let (sender, jobs, quit) = (sender.clone(), &jobs, &quit);
-            scope.spawn(move || work(plan, tested, options, jobs, &sender, quit));
+            let (sender, jobs, quit, reductions) = (sender.clone(), &jobs, &quit, &reductions);
+            scope.spawn(move || work(plan, tested, options, jobs, &sender, quit, reductions));
         }
         drop(sender);
         let taken = coordinator.take_in(&receiver, tell);
@@ -373,7 +377,15 @@ impl Iterator for Jobs {
 }
 
 /// One thread.
-fn work(plan: &Plan, tested: &Tested<'_>, options: &Options<'_>, jobs: &Mutex<Jobs>, sender: &Sender<Done>, quit: &AtomicBool) {
+fn work(
+    plan: &Plan,
+    tested: &Tested<'_>,
+    options: &Options<'_>,
+    jobs: &Mutex<Jobs>,
+    sender: &Sender<Done>,
+    quit: &AtomicBool,
+    reductions: &Reductions,
+) {
     let subjects: Result<Vec<Box<dyn Subject>>, String> = tested.forms.iter().map(|form| (tested.make)(form)).collect();
     let mut examiner = match subjects {
         Ok(subjects) => Examiner::new(subjects),
@@ -391,7 +403,14 @@ fn work(plan: &Plan, tested: &Tested<'_>, options: &Options<'_>, jobs: &Mutex<Jo
         let Some((number, control)) = job else { return };
         let (unit, seed, groups) = (plan.unit(number), options.seed, tested.most_groups);
         let outcome = match control {
-            None => examine_unit(plan, unit, &mut examiner, seed, groups, None).map(Outcome::Unit),
+            None => examine_unit(plan, unit, &mut examiner, seed, groups, None).map(|mut done| {
+                if let What::Whole(_) = plan.sections()[unit.section].what {
+                    let salt = unit::salt(plan, unit, seed);
+                    let form = &tested.forms[salt as usize % tested.forms.len()];
+                    reductions.reduce(&mut done.shown, &mut examiner, salt, form, options.stop);
+                }
+                Outcome::Unit(done)
+            }),
             Some(control) => control.run(plan, unit, &mut examiner, seed, groups).map(Outcome::Control),
         };
         let is_over = outcome.is_err();

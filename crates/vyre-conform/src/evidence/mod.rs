@@ -16,7 +16,7 @@ pub use profile::{ProfileRoot, profiles};
 
 use crate::digest::Digest;
 use crate::ledger::{Identity, Ledger, LedgerError, Places, RunInfo, Seal, SectionInfo, StillFailing, remark};
-use crate::report::ParityFailure;
+use crate::report::{ParityFailure, ReducedFailure};
 use crate::space::Evidence;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -57,6 +57,8 @@ pub struct Section {
     pub program: Option<String>,
     /// If something failed: the command that shows it again.
     pub again: Option<String>,
+    /// If something failed whose program was made small: that.
+    pub reduced: Option<ReducedFailure>,
 }
 
 impl Section {
@@ -175,8 +177,12 @@ impl RunData {
         let mut infos: BTreeMap<String, SectionInfo> =
             ledger.sections()?.into_iter().map(|info| (info.id.clone(), info)).collect();
         let mut sections = BTreeMap::new();
-        let mut add = |name: String, info: Option<SectionInfo>, seal: Seal| {
+        let mut add = |name: String, info: Option<SectionInfo>, seal: Seal| -> Result<(), LedgerError> {
+            let reduced = remark(&name, remark::REDUCED).map(|text| serde_json::from_str(&text)).transpose();
+            let malformed =
+                |error| LedgerError::Damaged(ledger.path().into(), format!("the reduced program of `{name}`: {error}"));
             let section = Section {
+                reduced: reduced.map_err(malformed)?,
                 is_described: info.is_some(),
                 info: info.unwrap_or_else(|| named(&name)),
                 seal,
@@ -185,14 +191,15 @@ impl RunData {
                 again: remark(&name, remark::AGAIN),
             };
             sections.insert(name, section);
+            Ok(())
         };
         for (name, seal) in seals {
             let info = infos.remove(&name);
-            add(name, info, seal);
+            add(name, info, seal)?;
         }
         // What the run has and nobody ran.
         for (name, info) in infos {
-            add(name, Some(info), Seal::default());
+            add(name, Some(info), Seal::default())?;
         }
         let info = ledger.info()?;
         let placed = remarks.into_keys().filter(|(_, kind)| kind == remark::CONTROL).map(|(place, _)| place).collect();

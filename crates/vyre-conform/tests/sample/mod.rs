@@ -7,6 +7,7 @@ use std::path::Path;
 use vyre_conform::ledger::{
     Controls, Identity, Ledger, Places, Range, RunInfo, SectionInfo, StillFailing, UnitRecord, remark, root_of,
 };
+use vyre_conform::report::ReducedFailure;
 use vyre_conform::{Digest, Evidence, FindingKind, ParityFailure};
 
 /// A run in the making.
@@ -154,6 +155,24 @@ impl Sample {
             "program demo {\n  workgroup 64\n  out[gid.x] = -x[gid.x]\n}\n".into(),
         ));
         self.remarks.push((section.into(), remark::AGAIN, "vyre fuzz --replay state/regressions/bytes-01.json".into()));
+    }
+
+    /// Says that a program of a section was made small.
+    pub fn reduce(&mut self, section: &str, program: &str) {
+        let words = |words: [u32; 3]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
+        let reduced = ReducedFailure {
+            program: program.into(),
+            from_nodes: 48,
+            nodes: 7,
+            inputs: vec![("x".into(), "1 2 <3>".into())],
+            output: Some(("y".into(), "u32".into())),
+            expected: words([9, 8, 7]),
+            found: words([9, 8, 6]),
+            message: "byte 8 of output 0 is 0x06, and 0x07 is expected".into(),
+            again: Some("vyre fuzz --replay state/regressions/bytes-02.json".into()),
+        };
+        let text = serde_json::to_string(&reduced).expect("it is JSON");
+        self.remarks.push((section.into(), remark::REDUCED, text));
     }
 
     /// Makes a unit one that the device cannot run.
