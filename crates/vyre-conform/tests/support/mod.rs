@@ -104,6 +104,7 @@ pub struct How<'a> {
     pub shard: (u64, u64),
     pub controls: bool,
     pub known: &'a str,
+    pub seed: u64,
     pub version: Option<&'a str>,
     pub stop: &'a AtomicBool,
 }
@@ -113,7 +114,17 @@ pub static NEVER: AtomicBool = AtomicBool::new(false);
 impl Default for How<'_> {
     fn default() -> Self {
         let change = |_: &Case, _: &mut Answer| {};
-        How { change, state: None, threads: 2, shard: (0, 1), controls: true, known: "[]", version: Some("1"), stop: &NEVER }
+        How {
+            change,
+            state: None,
+            threads: 2,
+            shard: (0, 1),
+            controls: true,
+            known: "[]",
+            seed: 0,
+            version: Some("1"),
+            stop: &NEVER,
+        }
     }
 }
 
@@ -130,7 +141,7 @@ pub fn conform(plan: &Plan, how: &How<'_>) -> Result<Conformed, RunError> {
         most_groups: 65_535,
     };
     let options = Options {
-        seed: 0,
+        seed: how.seed,
         is_nonce: false,
         shard: how.shard,
         state: how.state.map(Into::into),
