@@ -141,6 +141,31 @@ fn a_case_that_takes_its_dispatch_with_it_is_found_among_thousands() {
     assert!(outcome.report.failures.iter().all(|failure| failure.message.contains("signal 11")));
 }
 
+/// One case in a hundred takes its process with it, and one in a thousand never ends.
+#[test]
+fn many_that_crash_and_some_that_hang_are_each_found_by_themselves() {
+    let change = |case: &Case, answer: &mut Answer| {
+        let words = || case.inputs[0].chunks_exact(4).map(|word| u32::from_le_bytes(*word.first_chunk().unwrap()));
+        if words().any(|word| word % 1000 == 13) {
+            answer.outcome = Err(Failure::Hung(std::time::Duration::from_secs(60)));
+        } else if words().any(|word| word % 100 == 7) {
+            answer.outcome = Err(Failure::Crashed("signal 11".into()));
+        }
+    };
+    let spec = parts("demo.xor", 20_000).workgroup_sizes([64]).build().unwrap();
+    let outcome = conform(&plan(vec![spec]), &How { change, ..How::default() }).unwrap();
+    let summary = outcome.report.summary;
+    assert_eq!((summary.tested, summary.passed, summary.failed), (20_000, 20_000 - 220, 220));
+    let number = |failure: &vyre_conform::ParityFailure| failure.input_label.parse::<u32>().expect("a number");
+    let mut found: Vec<u32> = outcome.report.failures.iter().map(number).collect();
+    found.sort_unstable();
+    assert_eq!(found, (0..20_000).filter(|n| n % 1000 == 13 || n % 100 == 7).collect::<Vec<u32>>());
+    for failure in &outcome.report.failures {
+        let said = if number(failure) % 1000 == 13 { "gave no answer" } else { "signal 11" };
+        assert!(failure.message.contains(said) && failure.kind == FindingKind::Dispatch, "{failure:?}");
+    }
+}
+
 #[test]
 fn a_run_that_was_stopped_goes_on_and_ends_with_the_same_root() {
     static STOP: AtomicBool = AtomicBool::new(false);
