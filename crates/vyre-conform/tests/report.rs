@@ -173,6 +173,11 @@ fn the_page_stands_alone_and_shows_what_fails() {
     ] {
         assert!(page.contains(words), "{words}");
     }
+    // Families are as large as can be looked through: a few ops are one, many are divided.
+    let few = with(&Sample::small(), &Expectations::default(), None, |report| report.html());
+    let maps = |page: &str, family: &str| page.matches(&format!("<caption>{family}</caption>")).count();
+    assert_eq!(["ops", "ops.int", "ops.float"].map(|family| maps(&page, family)), [0, 1, 1]);
+    assert_eq!(["ops", "ops.int", "ops.float"].map(|family| maps(&few, family)), [1, 0, 0]);
     // Nothing is fetched, nothing runs.
     for words in ["http://", "https://", "<script", "src=", "@import", "url(", "<link", "<iframe"] {
         assert!(!page.contains(words), "{words}");
