@@ -21,6 +21,7 @@ Examples:
   vyre cert keygen mine                                   makes mine.key, which you keep, and mine.pub, which you publish
   vyre cert sign state --key mine.key --out bulk.cert.json
   vyre cert verify bulk.cert.json --key mine.pub          needs no device
+  vyre cert verify bulk.cert.json --key mine.pub --nonce 4711   and the cases were drawn from my number
   vyre cert audit bulk.cert.json state --key mine.pub -k 459    runs 459 units again: finds 1 % forged with 99 %
 
 Exit status: 0 it holds, 1 the certificate is rejected or refuted, the run fails, or a file is damaged, 2 the command line is wrong or a file
@@ -78,6 +79,9 @@ struct Verify {
     /// The public key of whoever you trust; none is taken from the certificate
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
+    /// The number that sampled cases must have been drawn from, which you chose (`vyre conform --nonce N`)
+    #[arg(long, value_name = "N")]
+    nonce: Option<u64>,
     /// The whole certificate as one JSON object
     #[arg(long)]
     json: bool,
@@ -171,17 +175,22 @@ fn sign(args: &Sign) -> Result<(), Failure> {
 fn read(path: &Path, key: &Path) -> Result<Certificate, Failure> {
     let key = PublicKey::read(key).map_err(key_failure)?;
     let bytes = std::fs::read(path).map_err(|error| Failure::Usage(format!("cannot read {}: {error}", path.display())))?;
-    Certificate::verify(&bytes, &key).map_err(|error| {
-        let message = format!("{}: {error}", path.display());
-        match error {
-            CertError::Rejected { .. } => Failure::Data(message),
-            CertError::Version(_) => Failure::NoVerdict(message),
-        }
-    })
+    Certificate::verify(&bytes, &key).map_err(|error| refused(path, &error))
+}
+
+fn refused(path: &Path, error: &CertError) -> Failure {
+    let message = format!("{}: {error}", path.display());
+    match error {
+        CertError::Rejected { .. } => Failure::Data(message),
+        CertError::Version(_) => Failure::NoVerdict(message),
+    }
 }
 
 fn verify(args: &Verify) -> Result<(), Failure> {
     let certificate = read(&args.certificate, &args.key)?;
+    if let Some(nonce) = args.nonce {
+        certificate.answers(nonce).map_err(|error| refused(&args.certificate, &error))?;
+    }
     if args.json {
         print(&format!("{}\n", json!({ "is_signed": true, "certificate": certificate })));
     } else {

@@ -2,7 +2,7 @@
 
 use crate::fuzz::{EXEC, foreign, known_subject, start_worker, words};
 use crate::launch::quoted;
-use crate::{Failure, load, print, warn};
+use crate::{Failure, load, print, report, warn};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -15,8 +15,8 @@ use vyre::DispatchConfig;
 use vyre::backend::UNVERSIONED;
 use vyre::backend::registry::{acquire, registered_devices};
 use vyre_conform::cert::Rerun;
-use vyre_conform::conform::{Again, Conformed, Make, Options, Progress, Tested, Verdict, run};
-use vyre_conform::evidence::{KillRates, Killed};
+use vyre_conform::conform::{Again, Conformed, Make, Options, Progress, Tested, run};
+use vyre_conform::evidence::{KillRates, Killed, Verdict};
 use vyre_conform::mutants::{self, Mutant};
 use vyre_conform::teeth::{Bite, measure, rates, recorded};
 use vyre_conform::{Cases, KernelCases, ParityFailure, Plan, ProgramCases, RunError, Selection, Tier, suite};
@@ -39,6 +39,7 @@ Examples:
   vyre conform 'ops.float' '!*:wg=1'
   vyre conform my.vyre --backend bulk              this kernel on this device
   vyre conform --backend exec:'python3 worker.py'  somebody else's backend
+  vyre conform --known known-failures.json         these fail, for this reason, until that day
   vyre conform --list ops.int.add:u32
 
 Exit status: 0 it holds, 1 it does not, 2 the command line is wrong, 3 there is no verdict.")]
@@ -51,9 +52,12 @@ pub struct Args {
     /// How much: smoke (a minute), standard (a quarter of an hour), deep
     #[arg(long, default_value = "smoke", value_parser = tier)]
     tier: Tier,
-    /// What sampled cases are drawn from; a verifier's nonce, for one
-    #[arg(long, default_value_t = 0, alias = "nonce")]
+    /// What sampled cases are drawn from
+    #[arg(long, default_value_t = 0)]
     seed: u64,
+    /// The same, as a verifier chose it: certificates say so, and `vyre cert verify --nonce` asks for it
+    #[arg(long, value_name = "N", conflicts_with = "seed")]
+    nonce: Option<u64>,
     /// One part of several: I/N, counted from 0
     #[arg(long, value_name = "I/N", default_value = "0/1", value_parser = shard)]
     shard: (u64, u64),
@@ -69,6 +73,9 @@ pub struct Args {
     /// Run the backend in this process: faster, and a crash ends everything
     #[arg(long)]
     in_process: bool,
+    /// Failures that are known, with reason and last day (docs/conformance.md)
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["mutants", "list"])]
+    known: Option<PathBuf>,
     /// Plant no faults. The run then has no verdict
     #[arg(long)]
     no_controls: bool,
@@ -83,6 +90,13 @@ pub struct Args {
     pub json: bool,
     #[arg(long, hide = true)]
     test_subjects: bool,
+}
+
+impl Args {
+    /// What sampled cases are drawn from.
+    fn seed(&self) -> u64 {
+        self.nonce.unwrap_or(self.seed)
+    }
 }
 
 fn tier(word: &str) -> Result<Tier, String> {
@@ -116,16 +130,18 @@ pub fn conform(args: &Args) -> Result<(), Failure> {
     let state = args.state.clone().unwrap_or_else(|| default_state(args, &backend));
     let make = |form: &str| subject(args, form);
     let tested = tested(args, &backend, &make)?;
-    let selection = queries(args).0.join(" ");
+    let known = report::known(args.known.as_deref())?;
     let options = Options {
-        seed: args.seed,
+        seed: args.seed(),
+        is_nonce: args.nonce.is_some(),
         shard: (shard, shards),
         state: Some(state.clone()),
         threads: threads(args),
-        selection: if selection.is_empty() { "all".into() } else { selection },
+        selection: if args.queries.is_empty() { Selection::ALL.into() } else { args.queries.join(" ") },
         tier: Some(args.tier.name().into()),
         command: command(args, &backend),
         controls: !args.no_controls,
+        known,
         stop: &stop,
     };
     if !args.json {
@@ -133,7 +149,7 @@ pub fn conform(args: &Args) -> Result<(), Failure> {
             "{}, tier {}, seed {}: {} units, state in {}\n",
             backend,
             args.tier.name(),
-            args.seed,
+            args.seed(),
             plan.units(),
             state.display()
         ));
@@ -166,7 +182,7 @@ fn teeth(args: &Args, plan: &Plan) -> Result<(), Failure> {
             bar.suspend(|| print(&format!("not noticed: {} ({} units)\n", bite.mutant, bite.units)));
         }
     };
-    let bites = measure(plan, &mutants, args.seed, threads(args), &stop, &tell);
+    let bites = measure(plan, &mutants, args.seed(), threads(args), &stop, &tell);
     bar.finish_and_clear();
     if bites.len() < mutants.len() {
         return Err(Failure::NoVerdict(format!("stopped after {} of {} mutants", bites.len(), mutants.len())));
@@ -242,7 +258,7 @@ impl Doubted {
     pub fn again<T>(&self, work: impl FnOnce(&mut dyn Rerun) -> T) -> Result<T, Failure> {
         let make = |form: &str| subject(&self.args, form);
         let tested = tested(&self.args, &self.backend, &make)?;
-        let mut again = Again::new(&self.plan, &tested, self.args.seed).map_err(Failure::NoVerdict)?;
+        let mut again = Again::new(&self.plan, &tested, self.args.seed()).map_err(Failure::NoVerdict)?;
         Ok(work(&mut again))
     }
 }
@@ -298,7 +314,11 @@ fn default_state(args: &Args, backend: &str) -> PathBuf {
 }
 
 fn command(args: &Args, backend: &str) -> String {
-    let mut text = format!("vyre conform --backend {} --tier {} --seed {}", quoted(backend), args.tier.name(), args.seed);
+    let mut text = format!("vyre conform --backend {} --tier {}", quoted(backend), args.tier.name());
+    let _ = match args.nonce {
+        Some(nonce) => write!(text, " --nonce {nonce}"),
+        None => write!(text, " --seed {}", args.seed),
+    };
     if args.shard != (0, 1) {
         let _ = write!(text, " --shard {}/{}", args.shard.0, args.shard.1);
     }
@@ -404,19 +424,16 @@ impl Display {
 const PRINTED: usize = 10;
 
 fn tell(args: &Args, conformed: &Conformed, options: &Options<'_>, notices: Option<KillRates>) -> Result<(), Failure> {
-    let Conformed { report, info, verdict } = conformed;
+    let Conformed { report, info, known, verdict } = conformed;
     if args.json {
         for failure in &report.failures {
             print(&format!("{}\n", json!({ "failure": failure })));
         }
-        let said = match verdict {
-            Verdict::Holds => "holds",
-            Verdict::Fails => "fails",
-            Verdict::None(_) => "none",
-        };
         let object: Value = json!({
-            "verdict": said,
-            "why": if let Verdict::None(why) = verdict { Some(why) } else { None },
+            "verdict": verdict.word(),
+            "why": verdict.why(),
+            "known": known.known,
+            "known_and_not_so": known.problems,
             "summary": report.summary,
             "units": report.units,
             "root": report.root,
@@ -427,10 +444,16 @@ fn tell(args: &Args, conformed: &Conformed, options: &Options<'_>, notices: Opti
         });
         print(&format!("{object}\n"));
     } else {
-        report.failures.iter().take(PRINTED).for_each(|failure| print(&failure_text(failure)));
-        if report.failures.len() > PRINTED {
-            print(&format!("and {} more\n", report.failures.len() - PRINTED));
+        let is_new = |failure: &&ParityFailure| !known.known.contains_key(&failure.unit);
+        let new: Vec<&ParityFailure> = report.failures.iter().filter(is_new).collect();
+        new.iter().take(PRINTED).for_each(|failure| print(&failure_text(failure)));
+        if new.len() > PRINTED {
+            print(&format!("and {} more\n", new.len() - PRINTED));
         }
+        for (section, entry) in &known.known {
+            print(&format!("{section} fails as known until {}: {}\n", entry.expires, entry.reason));
+        }
+        known.problems.iter().for_each(|problem| print(&format!("known failures: {problem}\n")));
         print(&summary_text(conformed));
         print(&match notices {
             Some(notices) => format!("this suite notices {} of faults that nothing was tuned on\n", said(notices.all())),
@@ -441,7 +464,7 @@ fn tell(args: &Args, conformed: &Conformed, options: &Options<'_>, notices: Opti
         }
     }
     match verdict {
-        Verdict::Holds => Ok(()),
+        Verdict::Holds | Verdict::WithExceptions => Ok(()),
         Verdict::Fails => Err(Failure::Said),
         Verdict::None(why) => Err(Failure::NoVerdict(why.clone())),
     }
@@ -470,7 +493,7 @@ fn failure_text(failure: &ParityFailure) -> String {
 }
 
 fn summary_text(conformed: &Conformed) -> String {
-    let Conformed { report, info, verdict } = conformed;
+    let Conformed { report, info, known: _, verdict } = conformed;
     let summary = &report.summary;
     let seconds = info.took_ms as f64 / 1e3;
     let mut text = format!(
@@ -492,6 +515,7 @@ fn summary_text(conformed: &Conformed) -> String {
     let _ = writeln!(text, "root {}", report.root);
     let said = match verdict {
         Verdict::Holds => "holds",
+        Verdict::WithExceptions => "holds with exceptions",
         Verdict::Fails => "does not hold",
         Verdict::None(_) => return text,
     };

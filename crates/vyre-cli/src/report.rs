@@ -61,21 +61,27 @@ pub struct Beside {
 impl Beside {
     /// What the files say about a run.
     pub fn read(&self, run: &RunData) -> Result<(Judged, Option<KillRates>), Failure> {
-        let known = self.known.as_deref().map(Expectations::read).transpose().map_err(|error| match &error {
-            ExpectationsError::Unreadable(..) => Failure::Usage(error.to_string()),
-            ExpectationsError::Malformed(..) => Failure::Data(error.to_string()),
-        })?;
+        let known = known(self.known.as_deref())?;
         let kills = self.kills.as_deref().map(KillRates::read).transpose().map_err(|error| match &error {
             KillError::Unreadable(..) => Failure::Usage(error.to_string()),
             KillError::Malformed(..) => Failure::Data(error.to_string()),
         })?;
-        Ok((known.unwrap_or_default().judge(run, Date::today()), kills))
+        Ok((known.judge(run, Date::today()), kills))
     }
 
     /// The paths, for whoever must not write over them.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         self.known.iter().chain(&self.kills).map(PathBuf::as_path)
     }
+}
+
+/// What a file says about known failures; without one nothing is known.
+pub fn known(path: Option<&Path>) -> Result<Expectations, Failure> {
+    let known = path.map(Expectations::read).transpose().map_err(|error| match &error {
+        ExpectationsError::Unreadable(..) => Failure::Usage(error.to_string()),
+        ExpectationsError::Malformed(..) => Failure::Data(error.to_string()),
+    });
+    known.map(Option::unwrap_or_default)
 }
 
 /// What went wrong with a ledger, and whose turn it is.

@@ -48,7 +48,8 @@ fn a_right_backend_holds_and_says_what_was_done() {
 fn mistakes_are_told_and_nothing_is_run() {
     let folder = folder();
     std::fs::write(folder.path().join("bad.vyre"), "program p {\n  out[0] = 1\n}\n").expect("it is written");
-    let rows: [(&[&str], i32, &str); 9] = [
+    std::fs::write(folder.path().join("known.json"), "[{}]").expect("it is written");
+    let rows: [(&[&str], i32, &str); 12] = [
         (&["ops.int.ad"], 2, "`ops.int.ad` means nothing in the suite"),
         (&["ops::u32"], 2, "has an empty word"),
         (&["--backend", "bluk"], 2, "bluk"),
@@ -58,6 +59,9 @@ fn mistakes_are_told_and_nothing_is_run() {
         (&["--shard", "x"], 2, "0/4"),
         (&["bad.vyre"], 1, "E0204"),
         (&["missing.vyre"], 2, "missing.vyre"),
+        (&["--known", "missing.json"], 2, "missing.json"),
+        (&["--known", "known.json"], 1, "missing field `query`"),
+        (&["--known", "known.json", "--list"], 2, "--list"),
     ];
     for (args, code, says) in rows {
         let (found, out, err) = conform(folder.path(), args);
@@ -103,6 +107,41 @@ fn a_worker_of_somebody_elses_is_judged_like_any_other() {
     assert!(told["summary"]["tested"].as_u64() > Some(0), "{told}");
     let (code, _, err) = conform(folder.path(), &["ops.float.exp:f32:wg=64:boundary", "--backend", worker]);
     assert!(code == 3 && err.contains("cannot run any"), "{err}");
+}
+
+#[test]
+fn failures_that_are_known_are_exceptions() {
+    let folder = folder();
+    let write = |query: &str, expires: &str| {
+        let text = format!(r#"[{{"query":"{query}","backend":"mutant:*","reason":"planted","expires":"{expires}"}}]"#);
+        std::fs::write(folder.path().join("known.json"), text).expect("it is written");
+    };
+    let mutant = ["ops.int.add:u32:wg=64", "--backend", "mutant:operator/add.u32-is-sub", "--known", "known.json"];
+    let right = ["ops.int.add:u32:wg=64", "--backend", "bulk", "--known", "known.json"];
+    let rows: [(&str, &str, &[&str], i32, &str); 5] = [
+        ("ops.int.add", "2999-12-31", &mutant, 0, "fails as known until 2999-12-31: planted"),
+        ("ops.int.add:sampled", "2999-12-31", &mutant, 1, "does not hold"),
+        ("ops.int.add", "2020-01-01", &mutant, 1, "was known until 2020-01-01"),
+        ("ops.int.add:wg=1", "2999-12-31", &mutant, 1, "does not hold"),
+        // Entries for other backends are passed over.
+        ("ops.int.add", "2999-12-31", &right, 0, "holds: "),
+    ];
+    for (query, expires, args, code, says) in rows {
+        write(query, expires);
+        let (found, out, err) = conform(folder.path(), args);
+        assert_eq!(found, code, "{query} {expires} {args:?}: {out}{err}");
+        assert!(out.contains(says), "{query} {args:?} does not say `{says}`:\n{out}{err}");
+    }
+    // What is known to fail and holds is a failure.
+    std::fs::write(
+        folder.path().join("known.json"),
+        r#"[{"query":"ops.int.add","backend":"*","reason":"so","expires":"2999-12-31"}]"#,
+    )
+    .expect("it is written");
+    let (code, out, _) = conform(folder.path(), &[&right[..], &["--json"]].concat());
+    let told = whole(&out);
+    assert_eq!((code, &told["verdict"]), (1, &Value::from("fails")), "{out}");
+    assert!(told["known_and_not_so"].as_array().is_some_and(|all| !all.is_empty()), "{told}");
 }
 
 /// Crashes and hangs are found one by one, and nothing else is affected.
@@ -172,9 +211,13 @@ fn start(folder: &Path, args: &[&str]) -> Child {
 #[test]
 fn a_signal_commits_what_is_done_and_the_same_command_goes_on() {
     let folder = folder();
-    let selection = ["ops.int", "--json"];
+    let selection = ["ops.int", "--state", "state", "--json"];
     let run = start(folder.path(), &selection);
-    std::thread::sleep(Duration::from_millis(1500));
+    // Not before it has begun, however slow the machine is.
+    while !folder.path().join("state/run.redb").exists() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_millis(700));
     let pid = rustix::process::Pid::from_child(&run);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it is signalled");
     let output = run.wait_with_output().expect("it ends");
@@ -228,17 +271,53 @@ fn a_run_is_signed_verified_and_audited() {
         let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         (output.status.code().unwrap_or(-1), said)
     };
-    assert_eq!(conform(folder.path(), &["ops.int.add", "--backend", "bulk", "--state", "state"]).0, 0);
+    assert_eq!(conform(folder.path(), &["ops.int.add", "--backend", "bulk", "--state", "state", "--nonce", "4711"]).0, 0);
+    assert_eq!(conform(folder.path(), &["ops.int.add", "--backend", "bulk", "--state", "seeded", "--seed", "4711"]).0, 0);
     for (args, code) in [
         ("report state --html page.html --junit j.xml --markdown m.md", 0),
         ("cert keygen mine", 0),
         ("cert sign state --key mine.key --out c.json", 0),
         ("cert verify c.json --key mine.pub", 0),
+        ("cert verify c.json --key mine.pub --nonce 4711", 0),
+        ("cert verify c.json --key mine.pub --nonce 4712", 1),
         ("cert audit c.json state --key mine.pub -k 6", 0),
+        // The same cases, but nobody says that a verifier chose them.
+        ("cert sign seeded --key mine.key --out s.json", 0),
+        ("cert verify s.json --key mine.pub", 0),
+        ("cert verify s.json --key mine.pub --nonce 4711", 1),
         ("diff state state", 0),
     ] {
         let (found, said) = vyre(args);
         assert_eq!(found, code, "{args}: {said}");
     }
     assert!(folder.path().join("page.html").exists());
+}
+
+/// A planted fault, found by generated programs: made small, blamed on its op, and shown again by the command that the report has.
+#[test]
+fn a_program_that_fails_is_reduced_and_its_command_shows_it_again() {
+    let folder = folder();
+    let mutant = ["programs.ints", "--backend", "mutant:operator/add.u32-is-sub", "--state", "state", "--json"];
+    let (code, out, err) = conform(folder.path(), &mutant);
+    assert_eq!(code, 1, "{out}{err}");
+    let vyre = |args: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_vyre"));
+        let output = command.args(args.split(' ')).current_dir(folder.path()).output().expect("vyre starts");
+        (output.status.code().unwrap_or(-1), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let (code, lines) = vyre("report state --json --html page.html --markdown page.md");
+    assert_eq!(code, 1, "{lines}");
+    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let failure = lines.iter().find(|line| line["type"] == "failure").expect("a failure");
+    let reduced = &failure["reduced"]["failure"];
+    let program = reduced["program"].as_str().expect("a program");
+    assert!(reduced["nodes"].as_u64() <= Some(12) && program.contains(" + "), "{reduced}");
+    assert!(failure["reduced"]["first_wrong_lane"].is_u64(), "{failure}");
+    for (page, words) in [("page.html", "the smallest program that fails in the same way"), ("page.md", "reduced from")] {
+        let text = std::fs::read_to_string(folder.path().join(page)).expect("it was written");
+        assert!(text.contains(words), "{page} does not say `{words}`");
+    }
+    let again = reduced["again"].as_str().expect("a command").strip_prefix("vyre ").expect("a command of ours");
+    let (code, said) = vyre(again);
+    assert!(code == 1 && said.contains("still wrong"), "{code} {said}");
 }

@@ -20,6 +20,11 @@ impl Digest {
         Digest(hasher.finalize().into())
     }
 
+    /// Its first eight bytes, as a number to draw with.
+    pub(crate) fn number(&self) -> u64 {
+        u64::from_le_bytes(*self.0.first_chunk().expect("a hash has 32 bytes"))
+    }
+
     /// The root of a tree over these leaves, as RFC 6962 shapes it: the left half is the largest power of two that leaves something for
     /// the right. Leaves and inner nodes are hashed apart, so that none can pass for the other.
     #[must_use]

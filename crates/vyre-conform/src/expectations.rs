@@ -11,12 +11,15 @@
 //! ]
 //! ```
 //!
-//! A query names sections, with `*` for anything; one without the last parts stands for all sections that begin with it. What a file
-//! says must be so: a section that it names and that holds, an entry that names nothing that ran, and an entry whose day has passed are
-//! failures themselves. So the file cannot outlive what it is about.
+//! A query is what `vyre conform` takes ([`Selection`]), about sections and, in the same words, about backends. What a file says must be
+//! so: a section that it names and that holds, an entry that names nothing of the suite, and an entry whose day has passed are failures
+//! themselves. So the file cannot outlive what it is about. A run that was asked for a part of the suite says nothing about the rest:
+//! entries for that are passed over, and a section of which another shard has units may still fail there.
 
 use crate::date::Date;
-use crate::evidence::{RunData, Section, Verdict};
+use crate::evidence::{RunData, Verdict};
+use crate::ledger::StillFailing;
+use crate::query::Selection;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -27,9 +30,9 @@ use std::path::{Path, PathBuf};
 #[serde(deny_unknown_fields)]
 pub struct Expectation {
     /// Which sections fail.
-    pub query: String,
-    /// On which backends, with `*` for anything.
-    pub backend: String,
+    pub query: Selection,
+    /// On which backends.
+    pub backend: Selection,
     /// Why.
     pub reason: String,
     /// The last day on which this is known.
@@ -70,7 +73,7 @@ pub enum Problem {
         /// That day.
         expires: Date,
     },
-    /// No section that ran has such a name.
+    /// Nothing that ran has such a name.
     Unmatched {
         /// The entry's query.
         query: String,
@@ -102,7 +105,12 @@ impl Judged {
     /// What a run says with its known failures.
     #[must_use]
     pub fn verdict(&self, run: &RunData) -> Verdict {
-        match run.verdict(|section| self.known.contains_key(&section.info.id)) {
+        let is_known = |still: &StillFailing| {
+            let mut known = run.sections.iter().filter(|section| self.known.contains_key(&section.info.id));
+            // Sections of whole programs have no workgroup size of their own.
+            known.any(|section| section.info.op == still.op && [0, still.workgroup].contains(&section.info.workgroup))
+        };
+        match run.verdict(|section| self.known.contains_key(&section.info.id), is_known) {
             Verdict::Holds | Verdict::WithExceptions if !self.problems.is_empty() => Verdict::Fails,
             verdict @ (Verdict::Holds | Verdict::WithExceptions | Verdict::Fails | Verdict::None(_)) => verdict,
         }
@@ -115,63 +123,44 @@ impl Expectations {
         let text = std::fs::read_to_string(path).map_err(|error| ExpectationsError::Unreadable(path.into(), error))?;
         let malformed = |what: String| ExpectationsError::Malformed(path.into(), what);
         let entries: Vec<Expectation> = serde_json::from_str(&text).map_err(|error| malformed(error.to_string()))?;
-        for (n, entry) in entries.iter().enumerate() {
-            let Expectation { query, backend, reason, expires: _ } = entry;
-            for (name, text) in [("query", query), ("backend", backend), ("reason", reason)] {
-                if text.trim().is_empty() {
-                    return Err(malformed(format!("entry {} has no {name}", n + 1)));
-                }
-            }
+        match entries.iter().position(|entry| entry.reason.trim().is_empty()) {
+            Some(n) => Err(malformed(format!("entry {} has no reason", n + 1))),
+            None => Ok(Expectations { entries }),
         }
-        Ok(Expectations { entries })
     }
 
     /// Holds the entries against a run, on a day.
     #[must_use]
     pub fn judge(&self, run: &RunData, today: Date) -> Judged {
         let mut judged = Judged::default();
-        for entry in self.entries.iter().filter(|entry| matches(&entry.backend, &run.identity.backend)) {
-            let query = entry.query.clone();
+        for entry in self.entries.iter().filter(|entry| entry.backend.means(&run.identity.backend)) {
+            let query = entry.query.to_string();
             if entry.expires < today {
                 judged.problems.push(Problem::Expired { query, expires: entry.expires });
                 continue;
             }
-            let ran = |section: &&Section| section.seal.tested > 0 && names(&entry.query, &section.info.id);
-            let mut is_unmatched = true;
-            for section in run.sections.iter().filter(ran) {
-                is_unmatched = false;
+            let mut is_true = false;
+            let mut is_asked = run.identity.selection == Selection::ALL;
+            for section in run.sections.iter().filter(|section| entry.query.means(&section.info.id)) {
+                is_asked = true;
                 let section_id = section.info.id.clone();
                 if section.seal.failed > 0 {
+                    is_true = true;
                     judged.known.entry(section_id).or_insert_with(|| entry.clone());
-                } else {
+                } else if section.not_run() > 0 {
+                    // It may fail in the units that this run does not have.
+                    is_true = true;
+                } else if section.seal.tested > 0 {
+                    is_true = true;
                     judged.problems.push(Problem::UnexpectedPass { query: query.clone(), section: section_id });
                 }
             }
-            if is_unmatched {
+            if is_asked && !is_true {
                 judged.problems.push(Problem::Unmatched { query });
             }
         }
         judged
     }
-}
-
-/// Whether a query names a section, or its beginning up to a colon.
-fn names(query: &str, section: &str) -> bool {
-    matches(query, section) || matches(&format!("{query}:*"), section)
-}
-
-/// Whether a text has a pattern, in which `*` stands for any characters.
-fn matches(pattern: &str, text: &str) -> bool {
-    let Some((start, rest)) = pattern.split_once('*') else { return pattern == text };
-    let Some(mut text) = text.strip_prefix(start) else { return false };
-    let mut parts: Vec<&str> = rest.split('*').collect();
-    let end = parts.pop().unwrap_or("");
-    for part in parts {
-        // The first place is as good as any later one, because more of the text is left behind it.
-        let Some(at) = text.find(part) else { return false };
-        text = &text[at + part.len()..];
-    }
-    text.ends_with(end)
 }
 
 impl fmt::Display for ExpectationsError {
@@ -184,32 +173,3 @@ impl fmt::Display for ExpectationsError {
 }
 
 impl std::error::Error for ExpectationsError {}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn stars_stand_for_anything() {
-        for (pattern, text, is_match) in [
-            ("a", "a", true),
-            ("a", "ab", false),
-            ("*", "", true),
-            ("a*", "abc", true),
-            ("*c", "abc", true),
-            ("a*c", "abc", true),
-            ("a*c", "ac", true),
-            ("a*a", "a", false),
-            ("*b*", "abc", true),
-            ("a*b*c", "aXbYc", true),
-            ("a*b*c", "aXcYb", false),
-            ("*ab*ab", "abab", true),
-            ("*ab*ab", "ab", false),
-            ("é*", "éa", true),
-        ] {
-            assert_eq!(matches(pattern, text), is_match, "{pattern} {text}");
-        }
-        assert!(names("ops.add:u32", "ops.add:u32:wg=64:all") && !names("ops.add:u3", "ops.add:u32:wg=64:all"));
-        assert!(names("ops.add:u32:wg=64", "ops.add:u32:wg=64:all") && !names("ops.add:u32:wg=6", "ops.add:u32:wg=64:all"));
-    }
-}

@@ -4,10 +4,12 @@
 //! says less: its first word is an op or what ops have in common before a dot (`ops.int`), and the others must be found in the name in
 //! their order. `*` stands for any letters within a word, and alone for any words. `!` before a query takes away what it means.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Several queries, as one.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+/// Several queries, as one. In files it is a single query, as text.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Selection {
     meant: Vec<Query>,
     not_meant: Vec<Query>,
@@ -20,6 +22,9 @@ struct Query {
 }
 
 impl Selection {
+    /// How the selection of everything is written.
+    pub const ALL: &str = "all";
+
     /// What these queries mean together: everything that one of those without `!` means, or all if there is none, without what those
     /// with `!` mean.
     ///
@@ -68,10 +73,24 @@ impl Selection {
 impl fmt::Display for Selection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.meant.is_empty() && self.not_meant.is_empty() {
-            return f.write_str("all");
+            return f.write_str(Selection::ALL);
         }
         let all: Vec<&str> = self.meant.iter().chain(&self.not_meant).map(|query| query.text.as_str()).collect();
         f.write_str(&all.join(" "))
+    }
+}
+
+impl TryFrom<String> for Selection {
+    type Error = String;
+
+    fn try_from(query: String) -> Result<Selection, String> {
+        Selection::new([query])
+    }
+}
+
+impl From<Selection> for String {
+    fn from(selection: Selection) -> String {
+        selection.to_string()
     }
 }
 

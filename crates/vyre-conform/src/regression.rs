@@ -5,7 +5,7 @@
 
 use crate::examine::{Both, Dispatch, Finding, FindingKind, Target, output_bytes};
 use crate::ledger::{LedgerError, Range, remark};
-use crate::report::ParityFailure;
+use crate::report::{ParityFailure, ReducedFailure};
 use crate::spec::frame;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -25,6 +25,19 @@ pub(crate) struct Shown {
     pub failure: ParityFailure,
     /// Nothing if the case itself is wrong, so that it cannot be run.
     alone: Option<Alone>,
+    /// A smaller case that fails in the same way.
+    pub smaller: Option<Box<Smaller>>,
+}
+
+/// A case that was made small.
+#[derive(Clone, Debug)]
+pub(crate) struct Smaller {
+    pub failure: ReducedFailure,
+    /// Who gets it wrong, as the command line takes it.
+    pub subject: String,
+    pub case: Case,
+    pub expected: Result<Outputs, Failure>,
+    pub found: Result<Outputs, Failure>,
 }
 
 #[derive(Clone, Debug)]
@@ -54,7 +67,7 @@ impl Shown {
         };
         let failure = failure(target, place, finding, layout.case_of(dispatch, case));
         if failure.kind == FindingKind::Case {
-            return Shown { failure, alone: None };
+            return Shown { failure, alone: None, smaller: None };
         }
         let alone = match &layout.inputs {
             Some(sizes) => {
@@ -63,7 +76,7 @@ impl Shown {
             }
             None => dispatch.clone(),
         };
-        let Ok(case) = target.case(&alone) else { return Shown { failure, alone: None } };
+        let Ok(case) = target.case(&alone) else { return Shown { failure, alone: None, smaller: None } };
         let sizes = layout.outputs.clone().unwrap_or_else(|| output_bytes(&case));
         let columns = |bytes: &[u8]| -> Outputs {
             let mut rest = bytes;
@@ -79,7 +92,7 @@ impl Shown {
             bytes => Ok(columns(bytes)),
         };
         let expected = Ok(columns(&failure.cpu_output));
-        Shown { failure, alone: Some(Alone { case, expected, found }) }
+        Shown { failure, alone: Some(Alone { case, expected, found }), smaller: None }
     }
 
     /// A finding about a dispatch with a program of its own.
@@ -98,18 +111,27 @@ impl Shown {
             unit: place.section.into(),
         };
         let alone = Alone { case: case.clone(), expected: both.expected.clone(), found: both.found.clone() };
-        Shown { failure, alone: Some(alone) }
+        Shown { failure, alone: Some(alone), smaller: None }
+    }
+
+    /// The case by itself, and what the device made of it.
+    pub fn alone(&self) -> Option<(&Case, &Result<Outputs, Failure>)> {
+        self.alone.as_ref().map(|alone| (&alone.case, &alone.found))
     }
 
     /// A case that could not be dispatched at all.
     pub fn malformed(target: &Target<'_>, place: Place<'_>, message: String, input: Vec<u8>) -> Shown {
         let finding = Finding { case: 0, kind: FindingKind::Case, message, found: Vec::new(), expected: Vec::new() };
-        Shown { failure: failure(target, place, finding, input), alone: None }
+        Shown { failure: failure(target, place, finding, input), alone: None, smaller: None }
     }
 
     /// Writes it as a bundle, to be run first from now on; gives the file.
     fn write(&self, folder: &Path, subject: &str) -> Result<Option<PathBuf>, LedgerError> {
-        let Some(Alone { case, expected, found }) = self.alone.clone() else { return Ok(None) };
+        let Some(alone) = self.alone.clone() else { return Ok(None) };
+        let (subject, case, expected, found, original) = match self.smaller.as_deref().cloned() {
+            Some(Smaller { subject, case, expected, found, failure: _ }) => (subject, case, expected, found, Some(alone.case)),
+            None => (subject.to_string(), alone.case, alone.expected, alone.found, None),
+        };
         let kind = match self.failure.kind {
             FindingKind::Mismatch | FindingKind::Nondeterministic | FindingKind::Configuration => Kind::Bytes,
             FindingKind::Dispatch => Kind::Device,
@@ -117,14 +139,14 @@ impl Shown {
         };
         let versions = BTreeMap::from([("spec".to_string(), self.failure.spec_version.to_string())]);
         let bundle = Bundle {
-            subject: subject.into(),
+            subject,
             kind,
             signature: self.failure.op_id.clone(),
             case,
             before: Vec::new(),
             expected,
             got: found,
-            original: None,
+            original,
             origin: None,
             versions,
         };
@@ -170,13 +192,20 @@ impl Keeper {
         let kept = self.by_op.entry(shown.failure.op_id.clone()).or_default();
         *kept += 1;
         let file = match &self.folder {
-            Some(folder) if *kept <= BUNDLES => shown.write(folder, &self.subject)?,
+            Some(folder) if *kept <= BUNDLES || shown.smaller.is_some() => shown.write(folder, &self.subject)?,
             Some(_) | None => None,
         };
-        if let Some(alone) = shown.alone.as_ref().filter(|_| self.shown.insert(shown.failure.unit.clone())) {
+        let is_first = self.shown.insert(shown.failure.unit.clone());
+        if let Some(alone) = shown.alone.as_ref().filter(|_| is_first || shown.smaller.is_some()) {
             let section = &shown.failure.unit;
+            let again = file.map(|file| again_command(&file));
             range.remarks.push((section.clone(), remark::PROGRAM, alone.case.program.to_string()));
-            range.remarks.extend(file.map(|file| (section.clone(), remark::AGAIN, again_command(&file))));
+            range.remarks.extend(again.clone().map(|again| (section.clone(), remark::AGAIN, again)));
+            if let Some(smaller) = shown.smaller {
+                let reduced = serde_json::to_string(&ReducedFailure { again, ..smaller.failure });
+                // Strings and numbers only: nothing can fail.
+                range.remarks.push((section.clone(), remark::REDUCED, reduced.expect("a reduced failure is JSON")));
+            }
         }
         if *kept <= KEPT {
             range.failures.push(shown.failure);

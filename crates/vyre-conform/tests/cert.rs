@@ -32,24 +32,95 @@ fn what_was_signed_is_what_is_read() {
     );
 }
 
+/// Certificates with everything that one can have, and with as little as possible.
+fn certificates() -> [Certificate; 2] {
+    let mut full = Sample::small();
+    full.info.nonce = Some(77);
+    full.fail("ops.int.add:u32:wg=64:random", 0, 3);
+    full.skip("ops.float.add:f64:wg=1:random", 0, "no f64");
+    let run = RunData::read(full.folder().path()).unwrap();
+    let entries = serde_json::from_value(serde_json::json!([
+        { "query": "ops.int.add:u32:wg=64:random", "backend": "bulk", "reason": "because", "expires": "2030-01-01" }
+    ]));
+    let known = Expectations { entries: entries.unwrap() }.judge(&run, "2026-11-17".parse().unwrap());
+    let classes = [("operator".to_string(), Killed { killed: 19, of: 20 })].into();
+    let kills = KillRates { suite: "5uite".into(), tier: Some("smoke".into()), classes };
+    [certificate(&Sample::small()).unwrap(), Certificate::of(&run, &known, Some(kills)).unwrap()]
+}
+
 #[test]
 fn any_changed_byte_is_rejected_and_the_place_named() {
-    let file = certificate(&Sample::small()).unwrap().sign(&key());
     let public = key().public();
+    let [_, signed] = certificates();
+    let file = signed.sign(&key());
     let bytes = file.as_bytes();
+    let is_rejected = |changed: &[u8], what: &str| match Certificate::verify(changed, &public) {
+        Err(CertError::Rejected { place, why }) => {
+            let is_named = ["payload", "envelope", "signatures", "payloadType"].iter().any(|part| place.contains(part));
+            assert!(is_named && !why.is_empty(), "{what}: {place}: {why}");
+        }
+        other => panic!("{what}: {other:?}"),
+    };
     for at in 0..bytes.len() {
-        for bit in [0, 1, 4, 7] {
+        for bit in 0..8 {
             let mut changed = bytes.to_vec();
             changed[at] ^= 1 << bit;
-            match Certificate::verify(&changed, &public) {
-                Err(CertError::Rejected { place, why }) => assert!(!place.is_empty() && !why.is_empty()),
-                other => panic!("byte {at}, bit {bit}: {other:?}"),
-            }
+            is_rejected(&changed, &format!("byte {at}, bit {bit}"));
         }
     }
-    // Also one more, one less, and none.
-    for changed in [[bytes, b"\n"].concat(), [b" ", bytes].concat(), bytes[..bytes.len() - 1].to_vec(), Vec::new()] {
-        assert!(matches!(Certificate::verify(&changed, &public), Err(CertError::Rejected { .. })));
+    // One less, one twice, two that changed places: at each byte.
+    for at in (0..bytes.len()).step_by(3) {
+        let (before, behind) = bytes.split_at(at);
+        is_rejected(&[before, &behind[1..]].concat(), &format!("without byte {at}"));
+        is_rejected(&[before, &behind[..1], behind].concat(), &format!("byte {at} twice"));
+        is_rejected(before, &format!("cut at {at}"));
+        if let [one, other, rest @ ..] = behind
+            && one != other
+        {
+            is_rejected(&[before, &[*other, *one], rest].concat(), &format!("bytes {at} and {} exchanged", at + 1));
+        }
+    }
+    for (changed, what) in [([bytes, b"\n"].concat(), "one more"), ([b" ", bytes].concat(), "one before"), (Vec::new(), "none")] {
+        is_rejected(&changed, what);
+    }
+}
+
+/// Whoever has the key can sign anything; what says of itself that it shows nothing is not accepted all the same.
+#[test]
+fn a_certificate_whose_controls_show_nothing_is_rejected() {
+    type Change = fn(&mut Certificate);
+    let changes: [(&str, Change); 6] = [
+        ("not the one that was committed to", |it| it.controls.secret = Some(sample::digest("another"))),
+        ("not the one that was committed to", |it| it.controls.commitment = Some(sample::digest("another"))),
+        ("fixed before the run", |it| it.controls.secret = None),
+        ("no controls", |it| it.controls.ran = 0),
+        ("1 of 64 planted faults", |it| it.controls.caught = 63),
+        ("and 100 are needed", |it| it.counts.units = 5000),
+    ];
+    for (words, change) in changes {
+        let [mut certificate, _] = certificates();
+        change(&mut certificate);
+        match Certificate::verify(certificate.sign(&key()).as_bytes(), &key().public()) {
+            Err(CertError::Rejected { place, why }) => {
+                assert!(place.contains("predicate.certificate.controls") && why.contains(words), "{place}: {why}");
+            }
+            other => panic!("{words}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_reader_can_demand_the_number_that_cases_were_drawn_from() {
+    let [without, with] = certificates();
+    assert_eq!(with.answers(77), Ok(()));
+    assert!(with.text().contains("the nonce 77") && !without.text().contains("nonce"));
+    for (certificate, nonce) in [(&without, 0), (&without, 77), (&with, 78)] {
+        match certificate.answers(nonce) {
+            Err(CertError::Rejected { place, why }) => {
+                assert!(place.contains("tested.nonce") && why.contains(&format!("{nonce} is asked for")), "{place}: {why}");
+            }
+            other => panic!("{other:?}"),
+        }
     }
 }
 

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use support::{How, conform, parts, plan, xor};
-use vyre_conform::conform::Verdict;
+use vyre_conform::evidence::Verdict;
+use vyre_conform::expectations::Judged;
 use vyre_conform::ledger::{Ledger, LedgerError, root_of};
 use vyre_conform::{Comparator, Digest, FindingKind, OpSpec, Plan, RunError, Selection, Tier};
 use vyre_worker::{Answer, Case, Failure};
@@ -140,6 +141,31 @@ fn a_case_that_takes_its_dispatch_with_it_is_found_among_thousands() {
     assert!(outcome.report.failures.iter().all(|failure| failure.message.contains("signal 11")));
 }
 
+/// One case in a hundred takes its process with it, and one in a thousand never ends.
+#[test]
+fn many_that_crash_and_some_that_hang_are_each_found_by_themselves() {
+    let change = |case: &Case, answer: &mut Answer| {
+        let words = || case.inputs[0].chunks_exact(4).map(|word| u32::from_le_bytes(*word.first_chunk().unwrap()));
+        if words().any(|word| word % 1000 == 13) {
+            answer.outcome = Err(Failure::Hung(std::time::Duration::from_secs(60)));
+        } else if words().any(|word| word % 100 == 7) {
+            answer.outcome = Err(Failure::Crashed("signal 11".into()));
+        }
+    };
+    let spec = parts("demo.xor", 20_000).workgroup_sizes([64]).build().unwrap();
+    let outcome = conform(&plan(vec![spec]), &How { change, ..How::default() }).unwrap();
+    let summary = outcome.report.summary;
+    assert_eq!((summary.tested, summary.passed, summary.failed), (20_000, 20_000 - 220, 220));
+    let number = |failure: &vyre_conform::ParityFailure| failure.input_label.parse::<u32>().expect("a number");
+    let mut found: Vec<u32> = outcome.report.failures.iter().map(number).collect();
+    found.sort_unstable();
+    assert_eq!(found, (0..20_000).filter(|n| n % 1000 == 13 || n % 100 == 7).collect::<Vec<u32>>());
+    for failure in &outcome.report.failures {
+        let said = if number(failure) % 1000 == 13 { "gave no answer" } else { "signal 11" };
+        assert!(failure.message.contains(said) && failure.kind == FindingKind::Dispatch, "{failure:?}");
+    }
+}
+
 #[test]
 fn a_run_that_was_stopped_goes_on_and_ends_with_the_same_root() {
     static STOP: AtomicBool = AtomicBool::new(false);
@@ -179,6 +205,47 @@ fn what_failed_once_comes_first() {
     assert_eq!(first.report.root, second.report.root);
     let mended = conform(&plan, &How { state: Some(state.path()), ..How::default() }).unwrap();
     assert_eq!((mended.verdict, mended.report.summary.regressions, mended.report.summary.failed), (Verdict::Holds, 2, 0));
+}
+
+/// The first run writes a bundle, which the second one runs first.
+#[test]
+fn a_failure_that_is_known_is_an_exception_and_only_as_long_as_it_is_so() {
+    const LATER: &str = "2999-12-31";
+    let known = |query: &str, expires: &str| {
+        format!(r#"[{{"query":"{query}","backend":"changed","reason":"a bit is lost","expires":"{expires}"}}]"#)
+    };
+    let plan = plan(vec![xor(80_000)]);
+    let state = tempfile::tempdir().unwrap();
+    let run = |change: fn(&Case, &mut Answer), known: &str| {
+        conform(&plan, &How { change, known, state: Some(state.path()), ..How::default() }).unwrap()
+    };
+    for regressions in [0, 2] {
+        let found = run(wrong, &known("demo.xor:counting", LATER));
+        assert_eq!((&found.verdict, found.known.known.len()), (&Verdict::WithExceptions, 2), "{:?}", found.known);
+        assert_eq!((found.report.summary.regressions, found.info.still_failing.len()), (regressions, regressions as usize));
+    }
+    // One of the two sizes at which it fails is not known; its day has passed; it holds.
+    assert_eq!(run(wrong, &known("demo.xor:wg=64", LATER)).verdict, Verdict::Fails);
+    assert_eq!(run(wrong, &known("demo.xor", "2020-01-01")).verdict, Verdict::Fails);
+    let mended = run(|_, _| {}, &known("demo.xor", LATER));
+    assert_eq!((mended.verdict, mended.known.problems.len()), (Verdict::Fails, 2));
+    assert_eq!(run(|_, _| {}, "[]").verdict, Verdict::Holds);
+    // A file makes no verdict out of none.
+    let blind = conform(&plan, &How { change: wrong, known: &known("demo.xor", LATER), controls: false, ..How::default() });
+    assert!(matches!(blind.unwrap().verdict, Verdict::None(_)));
+}
+
+/// Runs that only a case of an earlier run speaks against are not taken to hold by what reads their ledger.
+#[test]
+fn what_failed_once_and_fails_still_is_in_the_ledger() {
+    let state = tempfile::tempdir().unwrap();
+    let run = |cases: u64| conform(&plan(vec![xor(cases)]), &How { change: wrong, state: Some(state.path()), ..How::default() });
+    run(80_000).unwrap();
+    // The case that fails is not among these.
+    let fewer = run(60_000).unwrap();
+    assert_eq!((&fewer.verdict, fewer.report.summary.failed), (&Verdict::Fails, 2));
+    let data = vyre_conform::evidence::RunData::read(state.path()).unwrap();
+    assert_eq!((data.totals().failed, Judged::default().verdict(&data)), (0, Verdict::Fails));
 }
 
 #[test]

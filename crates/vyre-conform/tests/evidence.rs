@@ -4,10 +4,10 @@ mod sample;
 
 use sample::{Sample, section};
 use std::collections::BTreeSet;
-use vyre_conform::Evidence;
 use vyre_conform::evidence::{Class, RunData, Verdict, profiles};
 use vyre_conform::expectations::{Expectation, Expectations, Judged, Problem};
 use vyre_conform::ledger::{Ledger, LedgerError};
+use vyre_conform::{Evidence, Selection};
 
 fn read(sample: &Sample) -> RunData {
     RunData::read(sample.folder().path()).expect("a ledger that is whole")
@@ -117,16 +117,20 @@ fn what_has_no_verdict_says_why() {
     let why = |change: &dyn Fn(&mut Sample)| {
         let mut sample = Sample::small();
         change(&mut sample);
-        read(&sample).verdict(|_| false)
+        Judged::default().verdict(&read(&sample))
     };
     assert_eq!(why(&|_| ()), Verdict::Holds);
     assert_eq!(why(&|sample| sample.fail("ops.int.not:u32:wg=1:all", 0, 2)), Verdict::Fails);
+    assert_eq!(why(&|sample| sample.still_fails("ops.int.not:u32", 64)), Verdict::Fails);
     type Change<'c> = &'c dyn Fn(&mut Sample);
-    let table: [(&str, Change<'_>); 6] = [
+    let table: [(&str, Change<'_>); 9] = [
         ("not come to its end", &|sample| sample.is_finished = false),
         ("nothing was judged", &|sample| sample.units.clear()),
         ("no controls", &|sample| sample.info.controls.ran = 0),
         ("1 of 64 planted faults", &|sample| sample.info.controls.caught = 63),
+        ("not the one that was committed to", &|sample| sample.info.controls.secret = Some(sample::digest("another"))),
+        ("fixed before the run", &|sample| sample.info.controls.commitment = None),
+        ("and the secret of the run puts", &|sample| sample.placed_by = sample::digest("another")),
         ("lost bit in add", &|sample| sample.info.controls.survived.push("lost bit in add".into())),
         ("nothing was judged", &|sample| {
             let all: Vec<(String, u64)> = sample.units.keys().cloned().collect();
@@ -142,7 +146,8 @@ fn what_has_no_verdict_says_why() {
 }
 
 fn entry(query: &str, backend: &str, expires: &str) -> Expectation {
-    Expectation { query: query.into(), backend: backend.into(), reason: "known".into(), expires: expires.parse().unwrap() }
+    let one = |text: &str| Selection::new([text]).unwrap();
+    Expectation { query: one(query), backend: one(backend), reason: "known".into(), expires: expires.parse().unwrap() }
 }
 
 #[test]
@@ -158,7 +163,7 @@ fn known_failures_hold_only_as_long_as_they_are_so() {
         (judged, verdict)
     };
     // Query, backend, last day; the verdict, and what is wrong with the entry.
-    let table: [(&str, &str, &str, Verdict, &str); 14] = [
+    let table: [(&str, &str, &str, Verdict, &str); 18] = [
         (FAILS, "bulk", "2026-11-17", Verdict::WithExceptions, ""),
         (FAILS, "*", "2030-01-01", Verdict::WithExceptions, ""),
         (FAILS, "b*k", "2030-01-01", Verdict::WithExceptions, ""),
@@ -173,6 +178,11 @@ fn known_failures_hold_only_as_long_as_they_are_so() {
         ("ops.int.add:u3", "bulk", "2030-01-01", Verdict::Fails, "Unmatched"),
         ("ops.int.add:u32:wg=6", "bulk", "2030-01-01", Verdict::Fails, "Unmatched"),
         ("ops.int.not:u32:wg=64:all", "bulk", "2030-01-01", Verdict::Fails, "UnexpectedPass"),
+        // As on the command line: words may be left out, and an op stands for all below it.
+        ("ops.int.add:wg=64:random", "bulk", "2030-01-01", Verdict::WithExceptions, ""),
+        ("*.add:*:wg=64:ran*", "bulk", "2030-01-01", Verdict::Fails, "UnexpectedPass"),
+        ("*.int.add:*:wg=64:ran*", "bulk", "2030-01-01", Verdict::WithExceptions, ""),
+        ("ops.int:wg=64", "bulk", "2030-01-01", Verdict::Fails, "UnexpectedPass"),
     ];
     for (query, backend, expires, wanted, problem) in table {
         let (judged, verdict) = judge(vec![entry(query, backend, expires)]);
@@ -198,11 +208,53 @@ fn known_failures_hold_only_as_long_as_they_are_so() {
     let run = read(&cut_off);
     let judged = Expectations { entries: vec![entry(FAILS, "bulk", "2030-01-01")] }.judge(&run, today);
     assert!(matches!(judged.verdict(&run), Verdict::None(_)));
+    // A section that is not known is not excused by one that is, nor is a case of an earlier run by a section of another op.
+    let mut two = sample.clone();
+    two.fail("ops.int.not:u32:wg=64:all", 0, 1);
+    let known = Expectations { entries: vec![entry(FAILS, "bulk", "2030-01-01")] };
+    let verdict = |sample: &Sample| {
+        let run = read(sample);
+        known.judge(&run, today).verdict(&run)
+    };
+    assert_eq!(verdict(&two), Verdict::Fails);
+    for (op, workgroup, wanted) in [
+        ("ops.int.add:u32", 64, Verdict::WithExceptions),
+        ("ops.int.add:u32", 1, Verdict::Fails),
+        ("ops.int.not:u32", 64, Verdict::Fails),
+    ] {
+        let mut still = sample.clone();
+        still.still_fails(op, workgroup);
+        assert_eq!(verdict(&still), wanted, "{op} in workgroups of {workgroup}");
+    }
     // A section that only skipped did not run.
     let mut skipped = Sample::small();
     (0..4).for_each(|n| skipped.skip(FAILS, n << 16, "no"));
     let judged = Expectations { entries: vec![entry(FAILS, "bulk", "2030-01-01")] }.judge(&read(&skipped), today);
     assert!(matches!(judged.problems[..], [Problem::Unmatched { .. }]));
+}
+
+#[test]
+fn a_part_of_the_suite_says_nothing_about_the_rest_of_what_is_known() {
+    const FAILS: &str = "ops.int.add:u32:wg=64:random";
+    let today = "2026-11-17".parse().unwrap();
+    let problems = |sample: &Sample, query: &str| {
+        let run = read(sample);
+        Expectations { entries: vec![entry(query, "bulk", "2030-01-01")] }.judge(&run, today).problems.len()
+    };
+    // Another shard has the unit that fails.
+    let mut shard = Sample::small();
+    shard.units.remove(&(FAILS.to_string(), 65_536));
+    assert_eq!(problems(&shard, FAILS), 0);
+    assert_eq!(problems(&Sample::small(), FAILS), 1);
+    // The run was asked for other sections.
+    let mut part = Sample::small();
+    assert_eq!(problems(&part, "cast"), 1);
+    part.identity.selection = "ops.int ops.float".into();
+    assert_eq!(problems(&part, "cast"), 0);
+    // Of those that it was asked for, it says something.
+    assert_eq!(problems(&part, FAILS), 1);
+    (0..4).for_each(|n| part.skip(FAILS, n << 16, "no"));
+    assert_eq!(problems(&part, FAILS), 1);
 }
 
 #[test]
@@ -221,7 +273,8 @@ fn files_of_known_failures_are_read_or_refused_with_the_place() {
         ("{}", "line 1"),
         (&good.replace("it does", " "), "entry 1 has no reason"),
         (&good.replace("12-31", "12-32"), "2026-12-32"),
-        (&good.replace("\"*\"", "\"\""), "entry 1 has no backend"),
+        (&good.replace("\"*\"", "\"\""), "`` has an empty word"),
+        (&good.replace("\"a\"", "\"a::b\""), "`a::b` has an empty word"),
         (&good.replace("query", "quary"), "quary"),
         (&good.replace("\"reason\":\"it does\",", ""), "missing field `reason`"),
     ] {

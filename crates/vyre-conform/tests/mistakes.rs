@@ -4,7 +4,7 @@ mod support;
 
 use support::{How, conform, parts, plan, xor};
 use vyre::ir::{BufferDecl, DataType, Expr, Node, Program};
-use vyre_conform::conform::Verdict;
+use vyre_conform::evidence::Verdict;
 use vyre_conform::ledger::LedgerError;
 use vyre_conform::{FindingKind, InputGenerator, OpSignature, OpSpec, RunError, StreamingRunner};
 

@@ -6,6 +6,7 @@ use sample::{Sample, section};
 use std::collections::BTreeMap;
 use vyre_conform::evidence::{KillRates, Killed, RunData, Verdict};
 use vyre_conform::expectations::Expectations;
+use vyre_conform::ledger::remark;
 use vyre_conform::report::Report;
 use vyre_conform::{Evidence, FindingKind};
 
@@ -172,6 +173,11 @@ fn the_page_stands_alone_and_shows_what_fails() {
     ] {
         assert!(page.contains(words), "{words}");
     }
+    // Families are as large as can be looked through: a few ops are one, many are divided.
+    let few = with(&Sample::small(), &Expectations::default(), None, |report| report.html());
+    let maps = |page: &str, family: &str| page.matches(&format!("<caption>{family}</caption>")).count();
+    assert_eq!(["ops", "ops.int", "ops.float"].map(|family| maps(&page, family)), [0, 1, 1]);
+    assert_eq!(["ops", "ops.int", "ops.float"].map(|family| maps(&few, family)), [1, 0, 0]);
     // Nothing is fetched, nothing runs.
     for words in ["http://", "https://", "<script", "src=", "@import", "url(", "<link", "<iframe"] {
         assert!(!page.contains(words), "{words}");
@@ -316,4 +322,44 @@ fn runs_without_a_verdict_say_so_in_every_form() {
         assert!(quick_junit::Report::deserialize_from_str(&junit).unwrap().errors == 1, "{junit}");
         assert!(report.json_lines().contains("\"verdict\":\"none\""));
     });
+}
+
+#[test]
+fn a_reduced_program_is_shown_in_every_form() {
+    const PROGRAM: &str = "program small {\n  workgroup 1\n\n  y[2] = x[0] & x[1] < 3\n}\n";
+    let mut sample = Sample::small();
+    sample.add(section("programs.ints", 64, "generated", Evidence::Sampled, 64));
+    sample.fail("programs.ints:wg=64:generated", 0, 1);
+    sample.reduce("programs.ints:wg=64:generated", PROGRAM);
+    let run = RunData::read(sample.folder().path()).unwrap();
+    let known = Expectations::default().judge(&run, "2026-11-17".parse().unwrap());
+    let report = Report::new(&run, &known, None);
+    let page = report.html();
+    let escaped = "  y[2] = x[0] &#38; x[1] &#60; 3\n}";
+    for words in [escaped, "7 nodes of 48", "<mark>06</mark>", "element 2 (u32)", "1 2 &#60;3&#62;", "output y: byte 8"] {
+        assert!(page.contains(words), "the page has no `{words}`");
+    }
+    // The program that failed first is still there.
+    assert!(page.contains("the program before that") && page.contains("out[gid.x] = -x[gid.x]"));
+    let markdown = report.markdown();
+    for words in [
+        "reduced from 48 to 7 nodes",
+        "\n  y&#91;2&#93; = x&#91;0&#93; &#38; x&#91;1&#93; &#60; 3\n",
+        "First wrong lane: element 2 (u32) is <code>6</code>, expected <code>7</code>.",
+        "0000 expected 09 00 00 00 08 00 00 00 07 00 00 00\n     found    09 00 00 00 08 00 00 00 06 00 00 00",
+        "again: <code>vyre fuzz --replay state/regressions/bytes-01.json</code>",
+    ] {
+        assert!(markdown.contains(words), "`{words}` is not in\n{markdown}");
+    }
+    let lines: Vec<serde_json::Value> = report.json_lines().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let failure = lines.iter().find(|line| line["type"] == "failure").expect("a failure");
+    let reduced = &failure["reduced"];
+    assert_eq!((&reduced["first_wrong_lane"], &reduced["first_wrong_byte"]), (&2.into(), &8.into()));
+    assert_eq!((&reduced["expected"], &reduced["found"]), (&"7".into(), &"6".into()));
+    assert_eq!((&reduced["failure"]["program"], &reduced["failure"]["nodes"]), (&PROGRAM.into(), &7.into()));
+    // One that says nothing is damage.
+    sample.remarks.retain(|(_, kind, _)| *kind != remark::REDUCED);
+    sample.remarks.push(("programs.ints:wg=64:generated".into(), remark::REDUCED, "{}".into()));
+    let damaged = RunData::read(sample.folder().path()).expect_err("it is damaged").to_string();
+    assert!(damaged.contains("the reduced program of `programs.ints:wg=64:generated`"), "{damaged}");
 }

@@ -57,6 +57,8 @@ pub struct Tested {
     pub device_name: String,
     /// Versions of what took part.
     pub versions: BTreeMap<String, String>,
+    /// The number that a verifier chose for the sampled cases, if one did.
+    pub nonce: Option<u64>,
 }
 
 /// How many there were. See [`Totals`].
@@ -164,6 +166,7 @@ impl Certificate {
                 took_ms: info.took_ms,
                 device_name: info.device_name,
                 versions: info.versions,
+                nonce: info.nonce,
             },
             holds_with_exceptions,
             counts: Counts { units, tested, failed, skipped, not_run, referred, launches },
@@ -206,6 +209,28 @@ impl Certificate {
             return Err(CertError::Version(said.predicate_type));
         }
         check(&payload)
+    }
+
+    /// Whether sampled cases were drawn from the number that the reader chose, and not from one that whoever ran it did.
+    ///
+    /// # Errors
+    ///
+    /// If they were not.
+    pub fn answers(&self, nonce: u64) -> Result<(), CertError> {
+        let why = match self.tested.nonce {
+            Some(found) if found == nonce => return Ok(()),
+            Some(found) => format!("the cases were drawn from the nonce {found}, and {nonce} is asked for"),
+            None => format!("the cases were drawn without a nonce, and {nonce} is asked for"),
+        };
+        Err(rejected("`predicate.certificate.tested.nonce` of the payload", why))
+    }
+
+    /// Why the controls say nothing about the rest, if so.
+    fn controls_problem(&self) -> Option<String> {
+        let skipped = self.profiles.values().map(|profile| profile.skipped_units).sum();
+        let fewest = Controls::fewest(self.counts.units, skipped);
+        let too_few = || format!("there were {} for {} units, and {fewest} are needed", self.controls.ran, self.counts.units);
+        self.controls.problem().or_else(|| (self.controls.ran < fewest).then(too_few))
     }
 
     fn subjects(&self) -> Vec<Subject> {
@@ -266,6 +291,9 @@ fn check(payload: &[u8]) -> Result<Certificate, CertError> {
     if subject != certificate.subjects() {
         return Err(rejected("`subject` of the payload", "it does not have the roots of the certificate"));
     }
+    if let Some(problem) = certificate.controls_problem() {
+        return Err(rejected("`predicate.certificate.controls` of the payload", problem));
+    }
     Ok(certificate)
 }
 
@@ -283,6 +311,10 @@ fn what_fails(run: &RunData, known: &Judged) -> String {
         return problem.to_string();
     }
     let is_new = |id: &str| !known.known.contains_key(id);
+    let still = &run.info.still_failing;
+    if run.sections.iter().all(|one| one.seal.failed == 0) && !still.is_empty() {
+        return format!("{} cases that failed in an earlier run fail still, first of `{}`", still.len(), still[0].op);
+    }
     let failing: Vec<_> = run.sections.iter().filter(|one| one.seal.failed > 0 && is_new(&one.info.id)).collect();
     let first = failing.first().map_or(String::new(), |one| format!(", first `{}`: {} cases", one.info.id, one.seal.failed));
     format!("{} sections fail and are not known to{first}", failing.len())

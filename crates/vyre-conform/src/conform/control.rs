@@ -5,10 +5,10 @@
 //! without the fault. Where, and what, follows from a secret whose hash is written down before anything runs; the judge is not told. A
 //! control that is not found out means that the suite cannot see, and takes away the verdict.
 
-use super::number;
 use super::unit::{UnitDone, examine, first_cases};
 use crate::digest::Digest;
 use crate::examine::{Examiner, FindingKind, Flip, MUTANT_LIMIT};
+use crate::ledger::Places;
 use crate::mutants::{self, Mutant};
 use crate::plan::{Plan, Unit};
 use crate::regression::Shown;
@@ -18,49 +18,14 @@ use std::time::SystemTime;
 use vyre_smith::subjects::subject;
 use vyre_worker::caught;
 
-/// The kind of remark that says what came of a control.
-pub(super) const REMARK: &str = "control";
-
-/// What such a remark begins with if the control was not found out.
+/// What the remark about a control begins with if it was not found out.
 pub(super) const SURVIVED: &str = "not noticed: ";
-
-/// One control in so many units.
-const BLOCK: u64 = 50;
 
 /// A number that nobody can guess: what the standard library seeds its hash maps with, and the time.
 pub(super) fn secret() -> Digest {
     let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
     let random = || RandomState::new().build_hasher().finish().to_le_bytes();
     Digest::of([random(), random(), random(), random(), (time as u64).to_le_bytes()])
-}
-
-/// What is written down before the run.
-pub(super) fn commitment(secret: Digest) -> Digest {
-    Digest::of([b"controls".as_slice(), &secret.0])
-}
-
-/// Where controls are.
-pub(super) struct Places {
-    secret: Digest,
-    units: u64,
-}
-
-impl Places {
-    /// In a shard of so many units.
-    pub fn new(secret: Digest, units: u64) -> Places {
-        Places { secret, units }
-    }
-
-    /// The control behind the unit at this position of the shard, if there is one.
-    pub fn at(&self, position: u64) -> Option<Control> {
-        let block = position / BLOCK;
-        let length = BLOCK.min(self.units - block * BLOCK);
-        let draw = |what: &str| number(&[&self.secret.0, what.as_bytes(), &block.to_le_bytes()]);
-        (position % BLOCK == draw("place") % length).then(|| Control {
-            flip: Flip { dispatch: draw("dispatch"), output: draw("output"), case: draw("case"), bit: draw("bit") },
-            mutant: (draw("kind") % 2 == 0).then(|| draw("mutant")),
-        })
-    }
 }
 
 /// One planted fault.
@@ -83,6 +48,15 @@ pub(super) struct Found {
 const MUTANTS: usize = 200;
 
 impl Control {
+    /// The control behind the unit at this position of a shard, if there is one.
+    pub fn at(places: &Places, position: u64) -> Option<Control> {
+        let draw = |what: &str| places.draw(what, position);
+        places.has(position).then(|| Control {
+            flip: Flip { dispatch: draw("dispatch"), output: draw("output"), case: draw("case"), bit: draw("bit") },
+            mutant: (draw("kind") % 2 == 0).then(|| draw("mutant")),
+        })
+    }
+
     /// Runs a unit with the fault.
     pub fn run(self, plan: &Plan, unit: Unit, examiner: &mut Examiner<'_>, seed: u64, most_groups: u64) -> Result<Found, String> {
         let mutant = self.mutant.and_then(|from| showing(plan, unit, from, seed, most_groups));

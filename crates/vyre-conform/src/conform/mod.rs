@@ -5,18 +5,22 @@
 //! found out, nothing else that the run says is believed.
 
 mod control;
+mod reduction;
 mod unit;
 
 use crate::cert::Rerun;
-use crate::digest::Digest;
+use crate::date::Date;
 use crate::error::RunError;
+use crate::evidence::{RunData, Verdict};
 use crate::examine::Examiner;
-use crate::ledger::{Controls, Identity, Ledger, Range, RunInfo, UnitRecord, remark};
-use crate::plan::Plan;
+use crate::expectations::{Expectations, Judged};
+use crate::ledger::{Controls, Identity, Ledger, Places, Range, RunInfo, StillFailing, UnitRecord, remark};
+use crate::plan::{Plan, What};
 use crate::regression::{self, Keeper};
-use crate::report::{RunReport, Summary};
+use crate::report::{ParityFailure, RunReport, Summary};
 use crate::stream::gather;
-use control::{Control, Found, Places};
+use control::{Control, Found};
+use reduction::Reductions;
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -52,6 +56,8 @@ pub struct Tested<'a> {
 pub struct Options<'a> {
     /// What sampled cases are drawn from.
     pub seed: u64,
+    /// Whether a verifier chose that number.
+    pub is_nonce: bool,
     /// Which part of the units, of how many.
     pub shard: (u64, u64),
     /// Where state is kept; without a folder nothing outlives the run.
@@ -66,6 +72,8 @@ pub struct Options<'a> {
     pub command: String,
     /// Whether controls are hidden among the units. A run without has no verdict.
     pub controls: bool,
+    /// What is known to fail.
+    pub known: Expectations,
     /// Becomes true when the run is to stop: what is done is committed.
     pub stop: &'a AtomicBool,
 }
@@ -85,23 +93,14 @@ pub struct Progress<'a> {
     pub cases_now: u64,
 }
 
-/// What a run says.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Verdict {
-    /// Every case that was judged holds.
-    Holds,
-    /// Some do not.
-    Fails,
-    /// It cannot be said, and why.
-    None(String),
-}
-
 /// What came of a run.
 pub struct Conformed {
     /// Counts, failures and the root.
     pub report: RunReport,
     /// What is known about the run as a whole, controls included.
     pub info: RunInfo,
+    /// What failed as known, and what is known and not so.
+    pub known: Judged,
     /// What it says.
     pub verdict: Verdict,
 }
@@ -132,7 +131,8 @@ pub fn run(
     if shard >= shards {
         return Err(RunError::Usage(format!("there is no shard {shard} of {shards}: they are counted from 0")));
     }
-    let mut ledger = Ledger::open(options.state.as_deref(), &identity(plan, tested, options))?;
+    let identity = identity(plan, tested, options);
+    let mut ledger = Ledger::open(options.state.as_deref(), &identity)?;
     let before = ledger.info()?;
     let secret = match before.controls.secret {
         Some(secret) if ledger.is_resumed() => secret,
@@ -145,13 +145,21 @@ pub fn run(
         took_ms: before.took_ms,
         device_name: tested.name.clone(),
         versions: BTreeMap::from([("vyre".to_string(), env!("CARGO_PKG_VERSION").to_string())]),
-        controls: Controls { commitment: Some(control::commitment(secret)), secret: Some(secret), ..Controls::default() },
+        nonce: options.is_nonce.then_some(options.seed),
+        controls: Controls::committed(secret),
+        still_failing: Vec::new(),
     };
     if !ledger.is_resumed() {
         ledger.describe(&plan.sections().iter().map(|section| section.info.clone()).collect::<Vec<_>>())?;
         ledger.set_info(&info)?;
     }
     let (summary, failures) = regressions(plan, tested, options)?;
+    let still = |failure: &ParityFailure| StillFailing {
+        op: failure.op_id.clone(),
+        workgroup: failure.workgroup_size,
+        bundle: failure.input_label.clone(),
+    };
+    info.still_failing = failures.iter().map(still).collect();
     let mut done = HashSet::new();
     let mut so_far = summary;
     ledger.for_each_unit(|section, record| {
@@ -159,12 +167,14 @@ pub fn run(
         done.extend(plan.number(section, record.first));
     })?;
     let of_place = |place: &str| place.rsplit_once(':').and_then(|(section, first)| plan.number(section, first.parse().ok()?));
-    let remarks = ledger.remarks()?.into_iter().filter(|(_, kind, _)| kind == control::REMARK);
+    let remarks = ledger.remarks()?;
+    let reductions = Reductions::new(remarks.iter());
+    let remarks = remarks.into_iter().filter(|(_, kind, _)| kind == remark::CONTROL);
     let controls_done = remarks.filter_map(|(place, _, _)| of_place(&place)).collect();
     let mine = plan.units().saturating_sub(shard).div_ceil(shards);
     let mut coordinator = Coordinator {
         plan,
-        keeper: Keeper::new(options.state.clone(), &tested.backend),
+        keeper: Keeper::new(options.state.clone(), &tested.forms[0]),
         ledger,
         range: Range::default(),
         gathered: Summary::default(),
@@ -184,8 +194,8 @@ pub fn run(
     std::thread::scope(|scope| -> Result<(), RunError> {
         let (sender, receiver) = channel();
         for _ in 0..threads {
-            let (sender, jobs, quit) = (sender.clone(), &jobs, &quit);
-            scope.spawn(move || work(plan, tested, options, jobs, &sender, quit));
+            let (sender, jobs, quit, reductions) = (sender.clone(), &jobs, &quit, &reductions);
+            scope.spawn(move || work(plan, tested, options, jobs, &sender, quit, reductions));
         }
         drop(sender);
         let taken = coordinator.take_in(&receiver, tell);
@@ -203,11 +213,17 @@ pub fn run(
     }
     let report = RunReport::of(&ledger, summary, failures)?;
     let is_complete = report.units == mine;
-    let verdict = verdict(&report, &info, options, is_complete, mine);
     if is_complete {
         ledger.finish(report.root)?;
     }
-    Ok(Conformed { report, info, verdict })
+    let mut verdict = verdict(&report, &info, options, is_complete, mine);
+    let mut known = Judged::default();
+    if verdict.why().is_none() && mine > 0 && !options.known.entries.is_empty() {
+        let data = RunData::of(&ledger, identity, true)?;
+        known = options.known.judge(&data, Date::today());
+        verdict = known.verdict(&data);
+    }
+    Ok(Conformed { report, info, known, verdict })
 }
 
 /// Runs units of a plan again, one by one, for whoever doubts what was said about them.
@@ -248,7 +264,8 @@ fn identity(plan: &Plan, tested: &Tested<'_>, options: &Options<'_>) -> Identity
         suite: plan.suite().to_string(),
         selection: options.selection.clone(),
         settings: format!(
-            "seed {}, shard {} of {}, tier {}, controls {}, forms {}",
+            "{} {}, shard {} of {}, tier {}, controls {}, forms {}",
+            if options.is_nonce { "nonce" } else { "seed" },
             options.seed,
             options.shard.0,
             options.shard.1,
@@ -263,11 +280,7 @@ fn identity(plan: &Plan, tested: &Tested<'_>, options: &Options<'_>) -> Identity
 }
 
 /// What failed before, first.
-fn regressions(
-    plan: &Plan,
-    tested: &Tested<'_>,
-    options: &Options<'_>,
-) -> Result<(Summary, Vec<crate::report::ParityFailure>), RunError> {
+fn regressions(plan: &Plan, tested: &Tested<'_>, options: &Options<'_>) -> Result<(Summary, Vec<ParityFailure>), RunError> {
     let mut summary = Summary::default();
     let mut failures = Vec::new();
     let Some(folder) = &options.state else { return Ok((summary, failures)) };
@@ -289,7 +302,7 @@ fn regressions(
 
 fn count_controls(ledger: &Ledger, mut controls: Controls) -> Result<Controls, RunError> {
     for (place, kind, what) in ledger.remarks()? {
-        if kind != control::REMARK {
+        if kind != remark::CONTROL {
             continue;
         }
         controls.ran += 1;
@@ -349,7 +362,7 @@ impl Iterator for Jobs {
             let position = self.position;
             let number = self.shard + position * self.shards;
             self.position += 1;
-            let planted = self.places.as_ref().and_then(|places| places.at(position));
+            let planted = self.places.as_ref().and_then(|places| Control::at(places, position));
             let control = planted.filter(|_| !self.controls_done.contains(&number));
             if !self.done.contains(&number) {
                 self.pending = control.map(|control| (number, control));
@@ -364,7 +377,15 @@ impl Iterator for Jobs {
 }
 
 /// One thread.
-fn work(plan: &Plan, tested: &Tested<'_>, options: &Options<'_>, jobs: &Mutex<Jobs>, sender: &Sender<Done>, quit: &AtomicBool) {
+fn work(
+    plan: &Plan,
+    tested: &Tested<'_>,
+    options: &Options<'_>,
+    jobs: &Mutex<Jobs>,
+    sender: &Sender<Done>,
+    quit: &AtomicBool,
+    reductions: &Reductions,
+) {
     let subjects: Result<Vec<Box<dyn Subject>>, String> = tested.forms.iter().map(|form| (tested.make)(form)).collect();
     let mut examiner = match subjects {
         Ok(subjects) => Examiner::new(subjects),
@@ -382,7 +403,14 @@ fn work(plan: &Plan, tested: &Tested<'_>, options: &Options<'_>, jobs: &Mutex<Jo
         let Some((number, control)) = job else { return };
         let (unit, seed, groups) = (plan.unit(number), options.seed, tested.most_groups);
         let outcome = match control {
-            None => examine_unit(plan, unit, &mut examiner, seed, groups, None).map(Outcome::Unit),
+            None => examine_unit(plan, unit, &mut examiner, seed, groups, None).map(|mut done| {
+                if let What::Whole(_) = plan.sections()[unit.section].what {
+                    let salt = unit::salt(plan, unit, seed);
+                    let form = &tested.forms[salt as usize % tested.forms.len()];
+                    reductions.reduce(&mut done.shown, &mut examiner, salt, form, options.stop);
+                }
+                Outcome::Unit(done)
+            }),
             Some(control) => control.run(plan, unit, &mut examiner, seed, groups).map(Outcome::Control),
         };
         let is_over = outcome.is_err();
@@ -433,7 +461,7 @@ impl Coordinator<'_> {
             Ok(Outcome::Unit(unit)) => unit,
             Ok(Outcome::Control(found)) => {
                 let place = format!("{section}:{}", at.first);
-                self.range.remarks.extend(found.remark().map(|what| (place, control::REMARK, what)));
+                self.range.remarks.extend(found.remark().map(|what| (place, remark::CONTROL, what)));
                 return Ok(());
             }
             Err(why) => {
@@ -470,9 +498,4 @@ impl Coordinator<'_> {
         });
         Ok(())
     }
-}
-
-/// The hash of a text, as the number that a draw needs.
-fn number(parts: &[&[u8]]) -> u64 {
-    u64::from_le_bytes(*Digest::of(parts).0.first_chunk().expect("a hash has 32 bytes"))
 }

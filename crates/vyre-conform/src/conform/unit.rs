@@ -1,7 +1,7 @@
 //! One unit on one device.
 
-use super::number;
 use crate::cases::Cases;
+use crate::digest::Digest;
 use crate::examine::{Dispatch, Examiner, Flip, NotRun, Target};
 use crate::ledger::{SectionInfo, UnitRecord};
 use crate::plan::{Plan, Unit, What};
@@ -36,7 +36,7 @@ pub(crate) fn examine(
 ) -> Result<UnitDone, String> {
     let section = &plan.sections()[unit.section];
     let info = &section.info;
-    let salt = number(&[info.id.as_bytes(), &seed.to_le_bytes(), &unit.first.to_le_bytes()]);
+    let salt = salt(plan, unit, seed);
     examiner.flip = flip;
     let cases = match &section.what {
         What::Op { spec, program, space } => OpCases::new(plan.spec(*spec), program, &**space, info, seed)?,
@@ -66,6 +66,12 @@ pub(crate) fn examine(
         sum.skip(end - from);
     }
     Ok(UnitDone { record: sum.record(), shown, skipped })
+}
+
+/// What decides about a unit what is changed for its second dispatch, and which cases the reference sees.
+pub(super) fn salt(plan: &Plan, unit: Unit, seed: u64) -> u64 {
+    let section = &plan.sections()[unit.section].info.id;
+    Digest::of([section.as_bytes(), &seed.to_le_bytes(), &unit.first.to_le_bytes()]).number()
 }
 
 /// The first dispatches of a unit as cases, to see what a device makes of them; none if the unit has programs of its own.

@@ -15,10 +15,10 @@ pub use kills::{KillError, KillRates, Killed};
 pub use profile::{ProfileRoot, profiles};
 
 use crate::digest::Digest;
-use crate::ledger::{Identity, Ledger, LedgerError, RunInfo, Seal, SectionInfo, remark};
-use crate::report::ParityFailure;
+use crate::ledger::{Identity, Ledger, LedgerError, Places, RunInfo, Seal, SectionInfo, StillFailing, remark};
+use crate::report::{ParityFailure, ReducedFailure};
 use crate::space::Evidence;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Everything that the ledger of a run says.
@@ -38,6 +38,8 @@ pub struct RunData {
     pub sections: Vec<Section>,
     /// The failures that were kept, in the order in which they were found.
     pub failures: Vec<ParityFailure>,
+    /// If the controls are not where the secret of the run puts them: what is wrong.
+    pub misplaced: Option<String>,
 }
 
 /// A section of a run, and what came of it.
@@ -55,6 +57,8 @@ pub struct Section {
     pub program: Option<String>,
     /// If something failed: the command that shows it again.
     pub again: Option<String>,
+    /// If something failed whose program was made small: that.
+    pub reduced: Option<ReducedFailure>,
 }
 
 impl Section {
@@ -116,6 +120,28 @@ pub enum Verdict {
     None(String),
 }
 
+impl Verdict {
+    /// A word for it, for programs.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Verdict::Holds => "holds",
+            Verdict::WithExceptions => "holds-with-exceptions",
+            Verdict::Fails => "fails",
+            Verdict::None(_) => "none",
+        }
+    }
+
+    /// Why there is none, if so.
+    #[must_use]
+    pub fn why(&self) -> Option<&str> {
+        match self {
+            Verdict::None(why) => Some(why),
+            Verdict::Holds | Verdict::WithExceptions | Verdict::Fails => None,
+        }
+    }
+}
+
 impl RunData {
     /// Reads a ledger: a file, or the one of the last run in a folder.
     ///
@@ -131,6 +157,7 @@ impl RunData {
     pub fn of(ledger: &Ledger, identity: Identity, is_finished: bool) -> Result<RunData, LedgerError> {
         let seals = ledger.seal()?;
         let root = root_over(&seals);
+        let units = seals.iter().map(|(_, seal)| seal.units).sum();
         if let (Some(ended), Some(stored)) = (ledger.root()?, ledger.seals()?) {
             let damaged = |what: String| Err(LedgerError::Damaged(ledger.path().into(), what));
             if ended != root {
@@ -150,8 +177,12 @@ impl RunData {
         let mut infos: BTreeMap<String, SectionInfo> =
             ledger.sections()?.into_iter().map(|info| (info.id.clone(), info)).collect();
         let mut sections = BTreeMap::new();
-        let mut add = |name: String, info: Option<SectionInfo>, seal: Seal| {
+        let mut add = |name: String, info: Option<SectionInfo>, seal: Seal| -> Result<(), LedgerError> {
+            let reduced = remark(&name, remark::REDUCED).map(|text| serde_json::from_str(&text)).transpose();
+            let malformed =
+                |error| LedgerError::Damaged(ledger.path().into(), format!("the reduced program of `{name}`: {error}"));
             let section = Section {
+                reduced: reduced.map_err(malformed)?,
                 is_described: info.is_some(),
                 info: info.unwrap_or_else(|| named(&name)),
                 seal,
@@ -160,19 +191,27 @@ impl RunData {
                 again: remark(&name, remark::AGAIN),
             };
             sections.insert(name, section);
+            Ok(())
         };
         for (name, seal) in seals {
             let info = infos.remove(&name);
-            add(name, info, seal);
+            add(name, info, seal)?;
         }
         // What the run has and nobody ran.
         for (name, info) in infos {
-            add(name, Some(info), Seal::default());
+            add(name, Some(info), Seal::default())?;
         }
+        let info = ledger.info()?;
+        let placed = remarks.into_keys().filter(|(_, kind)| kind == remark::CONTROL).map(|(place, _)| place).collect();
+        let misplaced = match info.controls.secret {
+            Some(secret) if is_finished => misplaced(ledger, Places::new(secret, units), placed)?,
+            Some(_) | None => None,
+        };
         Ok(RunData {
             path: ledger.path().into(),
             identity,
-            info: ledger.info()?,
+            info,
+            misplaced,
             is_finished,
             root,
             sections: sections.into_values().collect(),
@@ -211,9 +250,10 @@ impl RunData {
         found.ok().map(|n| &self.sections[n])
     }
 
-    /// What the run says about its device. Failures of sections that `is_expected` names are known.
+    /// What the run says about its device. Sections that `is_expected` names are known to fail, and so are the cases of earlier runs that
+    /// `is_still` names.
     #[must_use]
-    pub fn verdict(&self, is_expected: impl Fn(&Section) -> bool) -> Verdict {
+    pub fn verdict(&self, is_expected: impl Fn(&Section) -> bool, is_still: impl Fn(&StillFailing) -> bool) -> Verdict {
         let none = |why: String| Verdict::None(why);
         let controls = &self.info.controls;
         let totals = self.totals();
@@ -223,20 +263,34 @@ impl RunData {
         if totals.tested == 0 {
             return none("nothing was judged".into());
         }
-        if controls.ran == 0 {
-            return none("the run has no controls, so it does not show that a fault would have been noticed".into());
+        if let Some(problem) = controls.problem().or_else(|| self.misplaced.clone()) {
+            return none(problem);
         }
-        if controls.caught != controls.ran || !controls.survived.is_empty() {
-            let first = controls.survived.first().map_or(String::new(), |what| format!(", first {what}"));
-            let survived = controls.ran.saturating_sub(controls.caught).max(controls.survived.len() as u64);
-            return none(format!("{survived} of {} planted faults were not noticed{first}", controls.ran));
-        }
+        let still = &self.info.still_failing;
         let mut failing = self.sections.iter().filter(|section| section.seal.failed > 0).peekable();
-        if failing.peek().is_none() {
+        if failing.peek().is_none() && still.is_empty() {
             return Verdict::Holds;
         }
-        if failing.all(is_expected) { Verdict::WithExceptions } else { Verdict::Fails }
+        if failing.all(is_expected) && still.iter().all(is_still) { Verdict::WithExceptions } else { Verdict::Fails }
     }
+}
+
+/// What is wrong with the places of the controls of a run that has ended, if something is. A unit that the device cannot run may go
+/// without.
+fn misplaced(ledger: &Ledger, places: Places, mut placed: BTreeSet<String>) -> Result<Option<String>, LedgerError> {
+    let (mut position, mut missing) = (0, None);
+    ledger.for_each_unit(|section, record| {
+        if places.has(position) {
+            let place = format!("{section}:{}", record.first);
+            if !placed.remove(&place) && record.skipped == 0 {
+                missing.get_or_insert(place);
+            }
+        }
+        position += 1;
+    })?;
+    let missing = missing.map(|place| format!("{place} has no control, and the secret of the run puts one there"));
+    let more = || placed.first().map(|place| format!("{place} has a control, and the secret of the run puts none there"));
+    Ok(missing.or_else(more))
 }
 
 /// The root over sections, from their seals: what [`root_of`](crate::ledger::root_of) gives for their leaves.

@@ -130,10 +130,13 @@ pub(crate) struct Flip {
 }
 
 impl Flip {
-    /// Flips the bit in both answers, in the case that it is in.
+    /// Flips the bit in both answers about one of these dispatches, of so many cases each. It is one that gave bytes: some have no output
+    /// that is not empty, and nothing could be noticed there.
     fn apply(self, pairs: &mut [Result<Pair, String>], cases: &[usize]) {
-        let at = (self.dispatch % pairs.len().max(1) as u64) as usize;
-        let (Some(Ok(pair)), Some(cases)) = (pairs.get_mut(at), cases.get(at)) else { return };
+        let answered = pairs.iter_mut().zip(cases).filter_map(|(pair, cases)| Some((pair.as_mut().ok()?, *cases)));
+        let mut able: Vec<(&mut Pair, usize)> = answered.filter(|(pair, cases)| has_bytes(&pair.first, *cases)).collect();
+        let at = (self.dispatch % able.len().max(1) as u64) as usize;
+        let Some((pair, cases)) = able.get_mut(at) else { return };
         self.flip(&mut pair.first, *cases, 0);
         self.flip(&mut pair.second, *cases, pair.rotated);
     }
@@ -149,6 +152,11 @@ impl Flip {
         let Some(bit) = self.bit.checked_rem(size as u64 * 8) else { return };
         column[case * size + bit as usize / 8] ^= 1 << (bit % 8);
     }
+}
+
+/// Whether an answer has bytes for each of so many cases.
+fn has_bytes(answer: &Answer, cases: usize) -> bool {
+    answer.outcome.as_ref().is_ok_and(|outputs| outputs.iter().any(|output| !output.is_empty() && output.len() >= cases))
 }
 
 impl<'s> Examiner<'s> {
@@ -386,4 +394,23 @@ fn compare(target: &Target<'_>, expected: &Expected, cases: usize, first: Output
 
 fn agree(comparator: &Comparator, found: &[u8], expected: &[u8]) -> Result<(), String> {
     if found == expected { Ok(()) } else { comparator.compare(found, expected) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bit_is_flipped_wherever_there_is_one() {
+        let answer = |bytes: usize| Answer::from(Ok(vec![vec![], vec![0; bytes]]));
+        let pair = |bytes: usize| Ok(Pair { first: answer(bytes), second: answer(bytes), rotated: 0, changed: String::new() });
+        for dispatch in 0..8 {
+            let mut pairs = [pair(0), Err("it does not fit".into()), pair(4), pair(0)];
+            Flip { dispatch, output: dispatch, case: dispatch, bit: 13 }.apply(&mut pairs, &[1, 1, 1, 1]);
+            let bits = |answer: &Answer| answer.outcome.iter().flatten().flatten().map(|byte| byte.count_ones()).sum::<u32>();
+            let flipped =
+                |pair: &Result<Pair, String>| pair.as_ref().map_or(0, |pair| bits(&pair.first) + 10 * bits(&pair.second));
+            assert_eq!(pairs.each_ref().map(flipped), [0, 0, 11, 0], "dispatch {dispatch}");
+        }
+    }
 }

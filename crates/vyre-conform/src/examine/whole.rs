@@ -1,6 +1,6 @@
 //! Dispatches with programs of their own, judged by the plain interpreter. What is expected may be a trap.
 
-use super::{Confirmed, Examined, Examiner, Finding, FindingKind, NotRun, confirm};
+use super::{Confirmed, Examined, Examiner, Finding, FindingKind, NotRun, confirm, has_bytes};
 use vyre_foundation::case::Case;
 use vyre_smith::subjects::Reference;
 use vyre_worker::{Answer, Failure, Outputs, Verdict, judge};
@@ -25,9 +25,7 @@ impl Examiner<'_> {
             return Err(NotRun("the subject gave fewer answers than there were cases".into()));
         }
         if let Some(flip) = self.flip.take() {
-            let with_bytes =
-                |(one, _): &(Answer, Answer)| one.outcome.as_ref().is_ok_and(|it| it.iter().any(|it| !it.is_empty()));
-            let mut able: Vec<&mut (Answer, Answer)> = pairs.iter_mut().filter(|pair| with_bytes(pair)).collect();
+            let mut able: Vec<&mut (Answer, Answer)> = pairs.iter_mut().filter(|(one, _)| has_bytes(one, 1)).collect();
             let at = (flip.dispatch % able.len().max(1) as u64) as usize;
             if let Some((one, other)) = able.get_mut(at) {
                 flip.flip(one, 1, 0);

@@ -7,13 +7,15 @@
 //!
 //! A ledger belongs to one run: same suite, selection, settings, backend and device ([`Identity`]).
 
+mod controls;
 mod open;
 mod record;
 mod rows;
 mod seal;
 mod store;
 
-pub use record::{Controls, Identity, RunInfo, SectionInfo, UnitRecord, root_of};
+pub use controls::{Controls, Places};
+pub use record::{Identity, RunInfo, SectionInfo, StillFailing, UnitRecord, root_of};
 pub use seal::{CHUNK, Chunk, Seal, Sealer};
 pub use store::{Ledger, Range};
 
@@ -25,6 +27,10 @@ pub mod remark {
     pub const PROGRAM: &str = "program";
     /// Something of it failed; the text is the command that shows the first failure again.
     pub const AGAIN: &str = "again";
+    /// Something of it failed whose program was made small; the text is a [`ReducedFailure`](crate::report::ReducedFailure) as JSON.
+    pub const REDUCED: &str = "reduced";
+    /// The unit that the remark is about had a blind control; the text says what came of it.
+    pub const CONTROL: &str = "control";
 }
 
 use std::fmt;

@@ -1,6 +1,6 @@
 //! Records of units, and the root over them.
 
-use super::Seal;
+use super::{Controls, Seal};
 use crate::digest::Digest;
 use crate::report::Summary;
 use crate::space::Evidence;
@@ -92,23 +92,25 @@ pub struct RunInfo {
     pub device_name: String,
     /// Versions of what took part, by name.
     pub versions: BTreeMap<String, String>,
+    /// The number that a verifier chose for the sampled cases, if one did.
+    #[serde(default)]
+    pub nonce: Option<u64>,
     /// The blind controls of the run.
     pub controls: Controls,
+    /// What failed in an earlier run, ran first in this one, and fails still. It is outside the tree.
+    #[serde(default)]
+    pub still_failing: Vec<StillFailing>,
 }
 
-/// Units that must fail, hidden among the others: on devices with a planted fault, or with a bit flipped in what the device gave.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct Controls {
-    /// The hash of the secret that their places come from, written before the run began.
-    pub commitment: Option<Digest>,
-    /// The secret, told when the run has ended.
-    pub secret: Option<Digest>,
-    /// How many ran.
-    pub ran: u64,
-    /// How many were found out.
-    pub caught: u64,
-    /// Those that were not: what was planted where.
-    pub survived: Vec<String>,
+/// A case that failed in an earlier run and fails still.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct StillFailing {
+    /// The op.
+    pub op: String,
+    /// Invocations along x of its workgroups.
+    pub workgroup: u32,
+    /// The hash of the bundle that it is kept in.
+    pub bundle: String,
 }
 
 /// What came of a unit.

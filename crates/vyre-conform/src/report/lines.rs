@@ -1,7 +1,7 @@
 //! A run as JSON lines: one object for the run, then one for each profile, op, section, failure and entry that is wrong, and the verdict.
 
-use super::{HexDiff, Report, lane};
-use crate::evidence::{Section, Verdict};
+use super::{HexDiff, ReducedFailure, Report, lane};
+use crate::evidence::Section;
 use serde_json::{Value, json};
 
 impl Report<'_> {
@@ -34,22 +34,17 @@ impl Report<'_> {
                 "found": lane.as_ref().map(|lane| &lane.found),
                 "program": section.and_then(|section| section.program.as_deref()),
                 "again": section.and_then(|section| section.again.as_deref()),
+                "reduced": section.and_then(|section| section.reduced.as_ref()).map(reduced_line),
             }));
         }
         lines.extend(self.known.problems.iter().map(|problem| json!({ "type": "known-failures", "wrong": problem })));
         let rates = self.kills.map(|rates| json!({ "type": "kills", "rates": rates }));
         lines.push(rates.unwrap_or_else(|| json!({ "type": "kills", "rates": null })));
-        let (verdict, why) = match &self.verdict {
-            Verdict::Holds => ("holds", None),
-            Verdict::WithExceptions => ("holds-with-exceptions", None),
-            Verdict::Fails => ("fails", None),
-            Verdict::None(why) => ("none", Some(why)),
-        };
         let totals = self.totals;
         lines.push(json!({
             "type": "verdict",
-            "verdict": verdict,
-            "why": why,
+            "verdict": self.verdict.word(),
+            "why": self.verdict.why(),
             "units": totals.units,
             "tested": totals.tested,
             "passed": totals.passed,
@@ -83,4 +78,15 @@ impl Report<'_> {
             "known": self.known.known.get(&section.info.id),
         })
     }
+}
+
+fn reduced_line(reduced: &ReducedFailure) -> Value {
+    let lane = reduced.lane();
+    json!({
+        "failure": reduced,
+        "first_wrong_byte": reduced.diff().first,
+        "first_wrong_lane": lane.as_ref().map(|lane| lane.number),
+        "expected": lane.as_ref().map(|lane| &lane.expected),
+        "found": lane.as_ref().map(|lane| &lane.found),
+    })
 }

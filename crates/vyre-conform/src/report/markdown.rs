@@ -1,11 +1,14 @@
 //! A run as Markdown, for a comment on a pull request.
 
-use super::{HexDiff, Report, duration, grouped, lane};
-use crate::evidence::{Class, Verdict};
+use super::{Cell, HexDiff, ParityFailure, Report, duration, grouped, lane};
+use crate::evidence::{Class, Section, Verdict};
 use std::fmt::Write;
 
 /// Ops that are named; all are counted.
 const NAMED: usize = 20;
+/// Characters of a program, and of values.
+const PROGRAM: usize = 3000;
+const VALUES: usize = 200;
 
 impl Report<'_> {
     /// The text.
@@ -88,6 +91,12 @@ impl Report<'_> {
         }
         more(out, failing.len(), "ops");
         *out += "\n";
+        for op in failing.iter().take(NAMED) {
+            let first = self.run.failures.iter().find(|failure| failure.op_id == op.op);
+            if let Some((failure, section)) = first.and_then(|failure| Some((failure, self.run.section(&failure.unit)?))) {
+                shown(out, failure, section);
+            }
+        }
     }
 
     fn evidence(&self, out: &mut String) {
@@ -128,6 +137,56 @@ impl Report<'_> {
         more(out, problems.len(), "entries");
         *out += "\n";
     }
+}
+
+/// The program of a failure and the bytes that it gives, folded.
+fn shown(out: &mut String, failure: &ParityFailure, section: &Section) {
+    let (program, diff, lane, size) = match &section.reduced {
+        Some(reduced) => (
+            Some(&reduced.program),
+            reduced.diff(),
+            reduced.lane(),
+            format!("reduced from {} to {} nodes", reduced.from_nodes, reduced.nodes),
+        ),
+        None => {
+            let (expected, found) = (&failure.cpu_output, &failure.gpu_output);
+            let lane = lane(&section.info.outputs, expected, found);
+            (section.program.as_ref(), HexDiff::of(expected, found), lane, "the program".to_string())
+        }
+    };
+    let Some(program) = program else { return };
+    let _ = writeln!(out, "<details><summary>{}: {size}</summary>\n", code(&failure.op_id));
+    let _ = writeln!(out, "{}\n", pre(&cut(program, PROGRAM)));
+    if let Some(reduced) = &section.reduced {
+        for (name, values) in &reduced.inputs {
+            let _ = writeln!(out, "{} = {}<br>", code(name), code(&cut(values, VALUES)));
+        }
+        let output = reduced.output.as_ref().map_or(String::new(), |(name, of)| format!(", output {} of {of}", code(name)));
+        let _ = writeln!(out, "{}{output}\n", escaped(&cut(&reduced.message, VALUES)));
+    }
+    if let Some(lane) = lane {
+        let (expected, found) = (code(&lane.expected), code(&lane.found));
+        let _ = writeln!(out, "First wrong lane: element {} ({}) is {found}, expected {expected}.\n", lane.number, lane.of);
+    }
+    let mut rows = String::new();
+    for row in diff.rows.iter().filter(|row| row.expected != row.found).take(2) {
+        let line = |cells: &[Cell]| cells.iter().map(|cell| cell.text.as_str()).collect::<Vec<_>>().join(" ");
+        let _ = writeln!(rows, "{:04x} expected {}", row.offset, line(&row.expected));
+        let _ = writeln!(rows, "     found    {}", line(&row.found));
+    }
+    if !rows.is_empty() {
+        let _ = writeln!(out, "{}\n", pre(&rows));
+    }
+    if let Some(again) = &section.again {
+        let _ = writeln!(out, "again: {}\n", code(again));
+    }
+    *out += "</details>\n\n";
+}
+
+/// Lines as they are.
+fn pre(text: &str) -> String {
+    let lines: Vec<String> = text.lines().map(escaped).collect();
+    format!("<pre>{}</pre>", lines.join("\n"))
 }
 
 fn more(out: &mut String, count: usize, what: &str) {

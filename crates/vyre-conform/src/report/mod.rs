@@ -7,11 +7,13 @@ mod html;
 mod junit;
 mod lines;
 mod markdown;
+mod reduced;
 mod text;
 mod whole;
 
 pub use hex::{Cell, HexDiff, Lane, Row, lane};
 pub(crate) use markdown::{code, cut, escaped};
+pub use reduced::ReducedFailure;
 pub use whole::Report;
 pub(crate) use whole::{duration, grouped};
 

@@ -63,6 +63,9 @@ impl Certificate {
         let _ = writeln!(out, "{} {version} on {} ({}): {holds}", identity.backend, tested.device_name, identity.device);
         let _ = writeln!(out, "suite {}, selection {}, {}", identity.suite, identity.selection, identity.settings);
         let _ = writeln!(out, "run of {}: {}", moment(tested.began), tested.command);
+        if let Some(nonce) = tested.nonce {
+            let _ = writeln!(out, "sampled cases were drawn from the nonce {nonce}, which a verifier chose");
+        }
         let _ = writeln!(
             out,
             "{} cases judged, {} failed, {} skipped, {} not run; {} units, {} launches",

@@ -59,6 +59,13 @@ impl<'r> Report<'r> {
             Verdict::WithExceptions => {
                 format!("{} of {} cases fail, all of them as they are known to{skips}.", grouped(failed), grouped(tested))
             }
+            Verdict::Fails if failed == 0 && !self.run.info.still_failing.is_empty() => {
+                let still = self.run.info.still_failing.len();
+                format!(
+                    "All {} cases of this run hold, but {still} that failed in an earlier one fail still{skips}.",
+                    grouped(tested)
+                )
+            }
             Verdict::Fails if failed == 0 => {
                 format!("All {} cases that were judged hold, but what is known to fail is not so{skips}.", grouped(tested))
             }

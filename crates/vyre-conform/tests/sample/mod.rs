@@ -4,7 +4,10 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use vyre_conform::ledger::{Controls, Identity, Ledger, Range, RunInfo, SectionInfo, UnitRecord, remark, root_of};
+use vyre_conform::ledger::{
+    Controls, Identity, Ledger, Places, Range, RunInfo, SectionInfo, StillFailing, UnitRecord, remark, root_of,
+};
+use vyre_conform::report::ReducedFailure;
 use vyre_conform::{Digest, Evidence, FindingKind, ParityFailure};
 
 /// A run in the making.
@@ -17,6 +20,8 @@ pub struct Sample {
     pub failures: Vec<ParityFailure>,
     pub remarks: Vec<(String, &'static str, String)>,
     pub is_finished: bool,
+    /// The secret that its controls are placed by.
+    pub placed_by: Digest,
 }
 
 pub fn digest(of: &str) -> Digest {
@@ -78,19 +83,16 @@ impl Sample {
                 took_ms: 48_250,
                 device_name: "Bulk evaluator, 2 threads".into(),
                 versions: BTreeMap::from([("vyre".into(), "0.1.0".into()), ("rustc".into(), "1.95.0".into())]),
-                controls: Controls {
-                    commitment: Some(digest("commitment")),
-                    secret: Some(digest("secret")),
-                    ran: 64,
-                    caught: 64,
-                    survived: Vec::new(),
-                },
+                nonce: None,
+                controls: Controls { ran: 64, caught: 64, ..Controls::committed(digest("secret")) },
+                still_failing: Vec::new(),
             },
             sections: Vec::new(),
             units: BTreeMap::new(),
             failures: Vec::new(),
             remarks: Vec::new(),
             is_finished: true,
+            placed_by: digest("secret"),
         }
     }
 
@@ -119,6 +121,11 @@ impl Sample {
 
     pub fn unit_mut(&mut self, section: &str, first: u64) -> &mut UnitRecord {
         self.units.get_mut(&(section.to_string(), first)).expect("there is such a unit")
+    }
+
+    /// A case of an earlier run that fails still.
+    pub fn still_fails(&mut self, op: &str, workgroup: u32) {
+        self.info.still_failing.push(StillFailing { op: op.into(), workgroup, bundle: "b0nd1e".into() });
     }
 
     /// Makes cases of a unit fail.
@@ -150,6 +157,24 @@ impl Sample {
         self.remarks.push((section.into(), remark::AGAIN, "vyre fuzz --replay state/regressions/bytes-01.json".into()));
     }
 
+    /// Says that a program of a section was made small.
+    pub fn reduce(&mut self, section: &str, program: &str) {
+        let words = |words: [u32; 3]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
+        let reduced = ReducedFailure {
+            program: program.into(),
+            from_nodes: 48,
+            nodes: 7,
+            inputs: vec![("x".into(), "1 2 <3>".into())],
+            output: Some(("y".into(), "u32".into())),
+            expected: words([9, 8, 7]),
+            found: words([9, 8, 6]),
+            message: "byte 8 of output 0 is 0x06, and 0x07 is expected".into(),
+            again: Some("vyre fuzz --replay state/regressions/bytes-02.json".into()),
+        };
+        let text = serde_json::to_string(&reduced).expect("it is JSON");
+        self.remarks.push((section.into(), remark::REDUCED, text));
+    }
+
     /// Makes a unit one that the device cannot run.
     pub fn skip(&mut self, section: &str, first: u64, reason: &str) {
         let unit = self.unit_mut(section, first);
@@ -172,7 +197,12 @@ impl Sample {
         ledger.describe(&self.sections).expect("sections are written");
         ledger.set_info(&self.info).expect("facts are written");
         let units = self.units.iter().map(|((section, _), record)| (section.clone(), record.clone())).collect();
-        let range = Range { units, failures: self.failures.clone(), remarks: self.remarks.clone() };
+        let places = Places::new(self.placed_by, self.units.len() as u64);
+        let with_control = (0..).zip(&self.units).filter(|(position, (_, unit))| places.has(*position) && unit.skipped == 0);
+        let controls = with_control
+            .map(|(_, ((section, first), _))| (format!("{section}:{first}"), remark::CONTROL, "noticed: a lost bit".to_string()));
+        let remarks = self.remarks.iter().cloned().chain(controls).collect();
+        let range = Range { units, failures: self.failures.clone(), remarks };
         ledger.commit(&range).expect("units are written");
         if self.is_finished {
             ledger.finish(self.root()).expect("the run ends");

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use vyre::ir::{BufferDecl, DataType, Expr, Node, Program};
 use vyre_conform::conform::{Conformed, Options, Tested, run};
+use vyre_conform::expectations::Expectations;
 use vyre_conform::{Draw, Evidence, OpSpec, OpSpecBuilder, Plan, RunError, Selection, Space, Tier};
 use vyre_worker::backend::BackendSubject;
 use vyre_worker::{Answer, Case, Failure, Outputs, Subject};
@@ -102,6 +103,8 @@ pub struct How<'a> {
     pub threads: usize,
     pub shard: (u64, u64),
     pub controls: bool,
+    pub known: &'a str,
+    pub seed: u64,
     pub version: Option<&'a str>,
     pub stop: &'a AtomicBool,
 }
@@ -111,7 +114,17 @@ pub static NEVER: AtomicBool = AtomicBool::new(false);
 impl Default for How<'_> {
     fn default() -> Self {
         let change = |_: &Case, _: &mut Answer| {};
-        How { change, state: None, threads: 2, shard: (0, 1), controls: true, version: Some("1"), stop: &NEVER }
+        How {
+            change,
+            state: None,
+            threads: 2,
+            shard: (0, 1),
+            controls: true,
+            known: "[]",
+            seed: 0,
+            version: Some("1"),
+            stop: &NEVER,
+        }
     }
 }
 
@@ -128,7 +141,8 @@ pub fn conform(plan: &Plan, how: &How<'_>) -> Result<Conformed, RunError> {
         most_groups: 65_535,
     };
     let options = Options {
-        seed: 0,
+        seed: how.seed,
+        is_nonce: false,
         shard: how.shard,
         state: how.state.map(Into::into),
         threads: how.threads,
@@ -136,6 +150,7 @@ pub fn conform(plan: &Plan, how: &How<'_>) -> Result<Conformed, RunError> {
         tier: None,
         command: "vyre conform".into(),
         controls: how.controls,
+        known: Expectations { entries: serde_json::from_str(how.known).expect("known failures") },
         stop: how.stop,
     };
     run(plan, &tested, &options, &mut |_| {})

@@ -24,7 +24,16 @@ pub(super) struct Failure {
     pub bytes_note: String,
     pub others: Vec<String>,
     pub program: Option<String>,
+    pub reduced: Option<Reduced>,
     pub again: Option<String>,
+}
+
+/// A program that was made small; lane and bytes of its card are its own.
+pub(super) struct Reduced {
+    pub size: String,
+    pub program: String,
+    pub inputs: Vec<(String, String)>,
+    pub message: String,
 }
 
 /// A row of both results, as HTML.
@@ -62,8 +71,12 @@ impl Report<'_> {
     fn failure_card(&self, op: &OpEvidence, failures: &[&ParityFailure]) -> Failure {
         let failure = failures[0];
         let section = self.run.section(&failure.unit);
+        let reduced = section.and_then(|section| section.reduced.as_ref());
         let outputs = section.map_or(&[][..], |section| &section.info.outputs);
-        let (expected, found) = (&failure.cpu_output, &failure.gpu_output);
+        let (expected, found, lane) = match reduced {
+            Some(reduced) => (&reduced.expected, &reduced.found, reduced.lane()),
+            None => (&failure.cpu_output, &failure.gpu_output, lane(outputs, &failure.cpu_output, &failure.gpu_output)),
+        };
         let diff = HexDiff::of(expected, found);
         let known = section.and_then(|section| self.known.known.get(&section.info.id));
         let is_told = !expected.is_empty() || !found.is_empty();
@@ -107,10 +120,22 @@ impl Report<'_> {
             known: known.map(|entry| cut(&entry.reason, NAME)),
             place: cut(&place(failure), 2 * NAME),
             message: cut(&failure.message, MESSAGE),
-            lane: lane(outputs, expected, found),
+            lane,
             rows: if is_told { diff.rows.iter().map(row).collect() } else { Vec::new() },
             bytes_note: note,
             program: section.and_then(|section| section.program.as_deref()).map(|program| cut(program, PROGRAM)),
+            reduced: reduced.map(|reduced| Reduced {
+                size: format!("{} nodes of {}", reduced.nodes, reduced.from_nodes),
+                program: cut(&reduced.program, PROGRAM),
+                inputs: reduced.inputs.iter().map(|(name, values)| (cut(name, NAME), cut(values, 2 * NAME))).collect(),
+                message: cut(
+                    &reduced
+                        .output
+                        .as_ref()
+                        .map_or(reduced.message.clone(), |(name, _)| format!("output {name}: {}", reduced.message)),
+                    MESSAGE,
+                ),
+            }),
             again: section.and_then(|section| section.again.as_deref()).map(|again| cut(again, MESSAGE)),
         }
     }

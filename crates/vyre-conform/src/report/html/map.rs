@@ -90,8 +90,9 @@ impl Report<'_> {
     pub(super) fn maps(&self) -> (Vec<Map>, Vec<Entry>) {
         let mut families: BTreeMap<&str, BTreeMap<&str, BTreeMap<&str, &OpEvidence>>> = BTreeMap::new();
         let mut counts = Shade::ALL.map(|shade| (shade, 0));
+        let by = Families::of(&self.ops);
         for op in &self.ops {
-            let (family, name, of) = parts(&op.op);
+            let (family, name, of) = by.parts(&op.op);
             families.entry(family).or_default().entry(name).or_default().insert(of, op);
             let shade = self.shade(op);
             counts.iter_mut().filter(|(one, _)| *one == shade).for_each(|(_, count)| *count += 1);
@@ -130,11 +131,31 @@ impl Report<'_> {
     }
 }
 
-/// Family, name and type of an op: `ops.int.add:u32` is `add` of `ops.int` for `u32`.
-pub(super) fn parts(op: &str) -> (&str, &str, &str) {
-    let (path, of) = op.split_once(':').unwrap_or((op, ""));
-    let (family, name) = path.rsplit_once('.').unwrap_or(("", path));
-    (family, name, of)
+/// Names of one family; with more than these it is divided.
+const NAMES: usize = 48;
+
+/// How ops are divided into families: by the first word of their names, and where that is too large, by the first two.
+pub(super) struct Families<'o>(BTreeSet<&'o str>);
+
+impl<'o> Families<'o> {
+    pub fn of(ops: &'o [OpEvidence]) -> Families<'o> {
+        let mut names: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for op in ops {
+            let path = op.op.split(':').next().unwrap_or("");
+            names.entry(path.split('.').next().unwrap_or("")).or_default().insert(path);
+        }
+        Families(names.into_iter().filter(|(_, names)| names.len() > NAMES).map(|(first, _)| first).collect())
+    }
+
+    /// Family, name and type of an op: `ops.int.add:u32` is `add` of `ops.int` for `u32`.
+    pub fn parts<'n>(&self, op: &'n str) -> (&'n str, &'n str, &'n str) {
+        let (path, of) = op.split_once(':').unwrap_or((op, ""));
+        let (first, rest) = path.split_once('.').unwrap_or(("", path));
+        match rest.split_once('.') {
+            Some((second, name)) if self.0.contains(first) => (&path[..first.len() + 1 + second.len()], name, of),
+            Some(_) | None => (first, rest, of),
+        }
+    }
 }
 
 /// Types in the order in which people look for them; others follow by name.

@@ -12,7 +12,7 @@ use crate::digest::Digest;
 use crate::evidence::{Claim, Class, OpEvidence, Verdict};
 use askama::Template;
 use failures::Failure;
-use map::{Entry, Map, parts};
+use map::{Entry, Families, Map};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -278,8 +278,9 @@ impl Report<'_> {
 
     fn groups(&self) -> Vec<Group> {
         let mut families: BTreeMap<&str, Vec<&OpEvidence>> = BTreeMap::new();
+        let by = Families::of(&self.ops);
         for op in &self.ops {
-            families.entry(parts(&op.op).0).or_default().push(op);
+            families.entry(by.parts(&op.op).0).or_default().push(op);
         }
         let is_open = self.ops.len() <= 12;
         let group = |(family, ops): (&str, Vec<&OpEvidence>)| Group {
