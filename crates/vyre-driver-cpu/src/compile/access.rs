@@ -12,9 +12,9 @@ use crate::machine::lir::{
 };
 use crate::machine::reg::{G, V};
 use smallvec::{SmallVec, smallvec};
-use vyre_foundation::ir::DataType;
+use vyre_foundation::ir::{BinaryOp, DataType};
 use vyre_foundation::kernel::{AccessId, BufferId};
-use vyre_foundation::ssa::Value;
+use vyre_foundation::ssa::{Op, Value};
 use vyre_scalar::small;
 use vyre_spec::{FloatMode, Scalar};
 
@@ -135,6 +135,20 @@ impl Lower<'_> {
         }
     }
 
+    /// The index of an access without a number that is added to it, and that number, if the sum cannot wrap.
+    fn split_index(&self, index: Value) -> (Value, u32) {
+        let Some(Op::Binary { op: BinaryOp::Add, ty: Scalar::U32, left, right }) = self.ssa.op(index).copied() else {
+            return (index, 0);
+        };
+        let (rest, added) = match (self.ssa.literal(left), self.ssa.literal(right)) {
+            (None, Some(added)) => (left, added as u32),
+            (Some(added), None) => (right, added as u32),
+            (None, None) | (Some(_), Some(_)) => return (index, 0),
+        };
+        let fits = self.facts.ranges.of_value(rest).high.checked_add(added).is_some();
+        if fits && added < 1 << 24 && self.shape(rest) == self.shape(index) { (rest, added) } else { (index, 0) }
+    }
+
     pub fn load_access(&mut self, result: Value, access: AccessId, buffer: BufferId, index: Value) {
         let element = self.element(buffer);
         let proven = self.facts.bounds.is_proven(access);
@@ -152,6 +166,9 @@ impl Lower<'_> {
 
     fn load_uniform(&mut self, result: Value, proven: bool, buffer: BufferId, element: Element, index: Value) {
         let ty = self.ty(result);
+        // What is added to the index is part of the address, where nothing else needs the sum.
+        let plain = matches!(element, Element::Word | Element::Double | Element::Byte { .. } | Element::Half { .. });
+        let (index, added) = if proven && plain { self.split_index(index) } else { (index, 0) };
         let index_reg = self.g(index);
         let locs = self.new_locs(result);
         let (outside, done) = (self.new_label(), self.new_label());
@@ -160,7 +177,7 @@ impl Lower<'_> {
             let (cond, width) = (Cond::AboveEqual, Width::W32);
             self.push(Inst::JumpIf { cond, width, a: index_reg, b: length.into(), to: outside });
         }
-        let at = self.element_at(buffer, element, index_reg);
+        let at = self.element_at(buffer, element, index_reg).plus(element.bytes() * added as usize);
         for (n, loc) in locs.iter().enumerate() {
             match loc {
                 Loc::Splat(d) => {
@@ -217,17 +234,19 @@ impl Lower<'_> {
 
     fn load_contiguous(&mut self, result: Value, proven: bool, buffer: BufferId, element: Element, index: Value) {
         let ty = self.ty(result);
+        // With every lane active, what is proven for each holds for all.
+        let checked = !(proven && self.mask.is_none());
+        let whole = index;
+        let (index, added) = if checked { (index, 0) } else { self.split_index(index) };
         let base = self.g(index);
         let parts: Parts = (0..self.vectors_of(ty)).map(|_| self.new_v()).collect();
         let (slow, done) = (self.new_label(), self.new_label());
-        // With every lane active, what is proven for each holds for all.
-        let checked = !(proven && self.mask.is_none());
         if checked {
             let limit = self.machine_leaf(MachineLeaf::Limit(buffer, self.geometry.lanes()));
             let (cond, width) = (Cond::AboveEqual, Width::W32);
             self.push(Inst::JumpIf { cond, width, a: base, b: limit.into(), to: slow });
         }
-        let at = self.element_at(buffer, element, base);
+        let at = self.element_at(buffer, element, base).plus(element.bytes() * added as usize);
         for (n, d) in parts.clone().into_iter().enumerate() {
             let v = match element {
                 Element::Word => self.load(LoadKind::Full, at.plus(32 * n)),
@@ -253,7 +272,7 @@ impl Lower<'_> {
             self.push(Inst::ColdBegin);
             self.push(Inst::Label(slow));
             let around = std::mem::replace(&mut self.in_cold, true);
-            let slowly = self.gather(result, false, buffer, element, index);
+            let slowly = self.gather(result, false, buffer, element, whole);
             self.in_cold = around;
             for (d, a) in parts.iter().zip(&slowly[0]) {
                 self.push(Inst::VMov { d: *d, a: *a });

@@ -357,6 +357,7 @@ impl Lower<'_> {
             latch,
             args: places.to_vec(),
             waiting: Vec::new(),
+            collects: false,
             unmasked: Vec::new(),
             results: Vec::new(),
         });
@@ -424,11 +425,14 @@ impl Lower<'_> {
         self.push(Inst::LoopBegin);
         self.push(Inst::Label(head));
         self.poll(id);
+        // Whoever enters the loop is there; afterwards those are looked at who may have left.
+        let mut some_may_end = false;
         match (&counter, limits, limit) {
             (Loc::G(counter), None, Some(limit)) => {
                 self.push(Inst::JumpIf { cond: Cond::AboveEqual, width: Width::W32, a: *counter, b: limit, to: exit });
             }
             (_, limits, _) => {
+                some_may_end = true;
                 let limits = match limits {
                     Some(limits) => limits,
                     None => self.sources(to),
@@ -442,25 +446,43 @@ impl Lower<'_> {
                 }
             }
         }
-        self.jump_if_none(&stay, exit);
+        if some_may_end {
+            self.jump_if_none(&stay, exit);
+        }
         for (here, stay) in here.iter().zip(&stay) {
             if here != stay {
                 self.push(Inst::VMov { d: *here, a: *stay });
             }
         }
         self.scopes.push(Scope { here: here.clone(), stay: Some(stay.clone()) });
-        let around = std::mem::replace(&mut self.nobody, latch);
+        let around = std::mem::replace(&mut self.nobody, if continues { latch } else { exit });
         let scope = Some(self.scopes.len() - 1);
         self.mask = Some(here.clone());
         let waiting: Vec<Locs> = places
             .iter()
             .zip(&args[1..])
-            .map(|(place, arg)| if let Loc::Parts(_) = place[0] { place.clone() } else { self.new_locs(*arg) })
+            .map(|(place, arg)| {
+                if let (true, Loc::G(_) | Loc::Linear(..) | Loc::Splat(_)) = (continues, &place[0]) {
+                    self.new_locs(*arg)
+                } else {
+                    place.clone()
+                }
+            })
             .collect();
         // What nobody asks for afterwards may change for those who have left, too.
         let unmasked: Vec<bool> = results.iter().map(|result| !continues && self.facts.uses[result.index()] == 0).collect();
+        let collected_places = collected.clone();
         let (args, results) = (places.to_vec(), collected);
-        self.loops.push(InLoop { unmasked, scope, exit, latch, args, waiting: waiting.clone(), results });
+        self.loops.push(InLoop {
+            collects: continues || some_may_end,
+            unmasked,
+            scope,
+            exit,
+            latch,
+            args,
+            waiting: waiting.clone(),
+            results,
+        });
         let end = self.region(body);
         if let (End::Reached, Terminator::Yield(values)) = (end, &ssa.region(body).end) {
             let values = values.clone();
@@ -489,9 +511,22 @@ impl Lower<'_> {
             }
             Loc::Lit(_) | Loc::Splat(_) => self.refuse("a counter that cannot count"),
         }
+        if continues || end == End::Left {
+            self.jump_if_none(&stay, exit);
+        }
         self.push(Inst::Jump(head));
         self.push(Inst::LoopEnd);
         self.push(Inst::Label(exit));
+        if !continues && !some_may_end {
+            for (n, init) in inits.iter().enumerate() {
+                if let Some(collected) = &collected_places[n] {
+                    let (ty, mask) = (self.ty(*init), Some(stay.clone()));
+                    for (to, from) in collected.iter().zip(&places[n]) {
+                        self.copy_to(ty, to, from, &mask);
+                    }
+                }
+            }
+        }
         self.mask = before;
         if self.facts.shapes.escapes(id).retires {
             self.mask = self.mask_of_those_here();
@@ -508,9 +543,13 @@ impl Lower<'_> {
         let mask = self.mask.clone();
         let Some(around) = self.loops.last() else { return };
         let (places, results, unmasked) = (around.waiting.clone(), around.results.clone(), around.unmasked.clone());
-        for (n, value) in values.iter().enumerate() {
-            if let Some(place) = &results[n] {
-                self.copy_value(*value, place, &mask);
+        let collects = around.collects;
+        // Where all who stay stay to the end, what they have is collected there.
+        if collects {
+            for (n, value) in values.iter().enumerate() {
+                if let Some(place) = &results[n] {
+                    self.copy_value(*value, place, &mask);
+                }
             }
         }
         self.copy_all_under(values, &places, &mask, &unmasked);

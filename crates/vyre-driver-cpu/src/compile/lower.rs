@@ -74,6 +74,8 @@ pub(crate) struct InLoop {
     pub args: Vec<Locs>,
     /// Where carried values wait for the next iteration: those that are not varying, which lanes that are still in this one read.
     pub waiting: Vec<Locs>,
+    /// Whether results are collected in every iteration, because lanes end in any, or go on before its end.
+    pub collects: bool,
     /// Which carried values are changed for all lanes, because nobody reads them after the loop.
     pub unmasked: Vec<bool>,
     /// Where the results of those that are not varying are collected, if lanes leave at different times and somebody wants them.

@@ -23,6 +23,7 @@ pub(crate) mod show;
 mod unroll;
 
 use crate::machine::alloc::{Allocation, allocate};
+use crate::machine::dead::remove_dead;
 use crate::machine::encode::encode;
 use crate::machine::lir::{Base, Cond, G2, GLoadKind, GSrc, Inst, Label, Mem, Width};
 use crate::machine::memory::CodeMemory;
@@ -146,6 +147,7 @@ impl Attempt {
             if code.len() > MAX_CODE {
                 return Err(Refused("it is too long".into()));
             }
+            remove_dead(&mut code, generals, vectors);
             let allocation = allocate(&mut code, generals, vectors);
             attempt.spilled = attempt.spilled.max(allocation.spilled);
             attempt.phases.push((code, labels, scratch, pool, allocation));
