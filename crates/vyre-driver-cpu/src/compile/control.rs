@@ -8,8 +8,12 @@ use super::lower::{InLoop, Loc, Locs, Lower, Mask, Parts, Scope, components_of, 
 use super::shape::{Shape, ends_of_loop};
 use crate::machine::lir::{Cond, G2, GSrc, Inst, Src, V3, Width};
 use smallvec::SmallVec;
-use vyre_foundation::ssa::{InstId, InstKind, RegionId, Terminator, Value};
+use vyre_foundation::ir::BinaryOp;
+use vyre_foundation::ssa::{InstId, InstKind, Op, RegionId, Terminator, Value};
 use vyre_spec::Scalar;
+
+/// How many instructions an arm has at the most that is written twice, with and without masks.
+const MAX_GUARDED: usize = 64;
 
 /// What follows a region.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -111,7 +115,10 @@ impl Lower<'_> {
         let places: Vec<Locs> = results.iter().map(|result| self.new_locs(*result)).collect();
         let end = match self.shape(cond) {
             Shape::Uniform => self.branch_together(cond, arms, &places),
-            Shape::Linear(_) | Shape::Varying => self.branch_apart(cond, arms, &places),
+            Shape::Linear(_) | Shape::Varying => match self.branch_on_guard(id, cond, arms) {
+                Some(end) => end,
+                None => self.branch_apart(cond, arms, &places),
+            },
         };
         for (result, place) in results.iter().zip(places) {
             self.locs[result.index()] = Some(place);
@@ -161,6 +168,58 @@ impl Lower<'_> {
         self.push(Inst::Label(done));
         self.mask = before;
         end
+    }
+
+    /// The index and the limit of a condition `index < limit` that one comparison tells to hold for a whole block.
+    fn guard(&self, cond: Value) -> Option<(Value, Value)> {
+        let (index, limit) = match *self.ssa.op(cond)? {
+            Op::Binary { op: BinaryOp::Lt, ty: Scalar::U32, left, right } => (left, right),
+            Op::Binary { op: BinaryOp::Gt, ty: Scalar::U32, left, right } => (right, left),
+            _ => return None,
+        };
+        (self.shape(index) == Shape::Linear(1) && self.shape(limit) == Shape::Uniform).then_some((index, limit))
+    }
+
+    /// A guard that mostly holds for all lanes: code for that without masks, and code with masks beside it.
+    fn branch_on_guard(&mut self, id: InstId, cond: Value, arms: [RegionId; 2]) -> Option<End> {
+        let mut size = 0;
+        self.ssa.for_each_inst(arms[0], &mut |_, _| size += 1);
+        let plain = self.ssa.inst(id).results.is_empty() && !self.facts.shapes.escapes(id).any() && self.is_empty_arm(arms[1]);
+        if self.mask.is_some() || !plain || size > MAX_GUARDED {
+            return None;
+        }
+        let (index, limit) = self.guard(cond)?;
+        let (some, done) = (self.new_label(), self.new_label());
+        let (first, limit) = (self.g(index), self.g(limit));
+        let lanes = self.geometry.lanes() as i32;
+        let last = self.g2(G2::add, Width::W64, first, GSrc::Imm(lanes - 1));
+        self.push(Inst::JumpIf { cond: Cond::AboveEqual, width: Width::W64, a: last, b: limit.into(), to: some });
+        self.region(arms[0]);
+        self.forget_region(arms[0]);
+        self.push(Inst::Jump(done));
+        self.push(Inst::Label(some));
+        // The condition is computed here once more, so that nobody needs it who does not get here.
+        let known = self.locs[cond.index()].clone();
+        let since = self.splatted.len();
+        if let Some(op) = self.ssa.op(cond).copied() {
+            self.op(cond, &op);
+        }
+        self.branch_apart(cond, arms, &[]);
+        self.forget_splats(since);
+        self.locs[cond.index()] = known;
+        self.push(Inst::Label(done));
+        Some(End::Reached)
+    }
+
+    /// Forgets where the values of a region are, which is about to be written once more.
+    fn forget_region(&mut self, region: RegionId) {
+        let ssa = self.ssa;
+        ssa.for_each_region(region, &mut |_, region| {
+            region.args.iter().for_each(|arg| self.locs[arg.index()] = None);
+            for id in &region.insts {
+                ssa.inst(*id).results.iter().for_each(|result| self.locs[result.index()] = None);
+            }
+        });
     }
 
     fn branch_apart(&mut self, cond: Value, arms: [RegionId; 2], places: &[Locs]) -> End {

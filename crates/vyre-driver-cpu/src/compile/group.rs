@@ -632,9 +632,11 @@ impl Lower<'_> {
             let is_kept = |value: &Value| self.slots.kept.contains(value) || self.slots.places.contains_key(value);
             matches!(inst.kind, InstKind::Op(_)) && !inst.results.iter().any(is_kept)
         });
-        let (index, limit) = match *ssa.op(cond)? {
-            Op::Binary { op: BinaryOp::Lt, ty: Scalar::U32, left, right } => (left, right),
-            Op::Binary { op: BinaryOp::Gt, ty: Scalar::U32, left, right } => (right, left),
+        let (index, limit, is_last) = match *ssa.op(cond)? {
+            Op::Binary { op: BinaryOp::Lt, ty: Scalar::U32, left, right } => (left, right, false),
+            Op::Binary { op: BinaryOp::Gt, ty: Scalar::U32, left, right } => (right, left, false),
+            // The leader of a workgroup, for one.
+            Op::Binary { op: BinaryOp::Eq, ty: Scalar::U32, left, right } => (left, right, true),
             _ => return None,
         };
         let by_id = ssa.leaf(index) == Some(Leaf::Builtin { builtin: Builtin::Local(Axis::X) });
@@ -642,8 +644,9 @@ impl Lower<'_> {
             return None;
         }
         let (limit, total) = (self.g(limit), self.imm(u64::from(total)));
+        let limit = if is_last { self.g2(G2::add, Width::W64, limit, GSrc::Imm(1)) } else { limit };
         let d = self.new_g();
-        let (cond, width) = (Cond::Below, Width::W32);
+        let (cond, width) = (Cond::Below, Width::W64);
         self.push(Inst::Choose { cond, width, a: limit, b: total.into(), d, x: limit, y: total });
         Some(d)
     }
