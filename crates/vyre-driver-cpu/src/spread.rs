@@ -220,7 +220,8 @@ impl<F: Fn(Range<u32>) -> Result<(), DeviceError> + Sync> Work<'_, F> {
         let end = u64::from(self.spread.groups.end);
         let Threads { count, eager } = self.spread.threads;
         let mut size = self.first;
-        with_default_state(|| {
+        let over_on_panic = Over(&self.is_over);
+        let left = with_default_state(|| {
             loop {
                 let left = end.saturating_sub(self.next.load(Relaxed));
                 if left == 0 || self.is_over.load(Relaxed) {
@@ -252,7 +253,18 @@ impl<F: Fn(Range<u32>) -> Result<(), DeviceError> + Sync> Work<'_, F> {
                     return Some(left);
                 }
             }
-        })
+        });
+        std::mem::forget(over_on_panic);
+        left
+    }
+}
+
+/// Lets all threads end when it is dropped.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
     }
 }
 
@@ -314,6 +326,26 @@ mod tests {
         assert!(told > 1 && who.len() == told as usize && who.is_superset(&own), "{told}");
         let (told, _) = record(&spread(0..400, 1_000_000_000, false, 3), Duration::from_millis(1));
         assert!(told > 1);
+    }
+
+    #[test]
+    fn a_panic_ends_it_on_all_threads() {
+        for threads in [1, 3] {
+            let mut work = spread(0..100_000, 1, false, threads);
+            work.threads.eager = true;
+            let count = AtomicU32::new(0);
+            let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                work.run(|_| {
+                    std::thread::sleep(Duration::from_millis(1));
+                    match count.fetch_add(1, Relaxed) {
+                        20 => std::panic::resume_unwind(Box::new("on purpose")),
+                        _ => Ok(()),
+                    }
+                })
+            }));
+            assert!(caught.is_err());
+            assert!(count.into_inner() < 1000);
+        }
     }
 
     #[test]

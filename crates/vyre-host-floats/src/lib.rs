@@ -10,9 +10,10 @@
 //! - `vyre-reference`: `run`, `checked::check`, `faults::run` and `Bulk::run_into`, which are all its ways to evaluate a program;
 //! - `vyre-foundation`: validation, which suggests literals of other types; `Pass::apply`, which folds; reading and writing one number
 //!   as text; `values::decode`, which loads; a specialization constant as an f64;
+//! - `vyre-driver-cpu`: every thread that runs workgroups, around all that it runs of a dispatch;
 //! - `vyre-smith`: values that are drawn, and the reducer.
 //!
-//! Threads and worker processes need nothing of their own: what they run goes through one of these. `vyre-scalar` does not call it,
+//! Other threads and worker processes need nothing of their own: what they run goes through one of these. `vyre-scalar` does not call it,
 //! because it is called for single values: whoever calls `vyre-scalar` directly computes under the state they have.
 //!
 //! **Cost.** Reading the register takes a few cycles, and it is written only if it differs, so nested calls are cheap.
