@@ -1,6 +1,6 @@
 //! Bytes of instructions, with registers in their places.
 //!
-//! **Frame**, from rsp up: the scratch area, slots of vectors, slots of general registers, what calls save, and where rsp was. It begins at a
+//! **Frame**, from rsp up: the scratch area, slots of vectors and one to spare, slots of general registers, what calls save, and where rsp was. It begins at a
 //! multiple of 32. **Registers**: r15 has the context; rax, rcx and rdx belong to single instructions; ymm14 and ymm15 too where
 //! something lives in the frame. Code is called with the conventions of System V everywhere, which Rust can do on Windows too.
 

@@ -295,7 +295,8 @@ pub(crate) enum Inst {
         mask: V,
         from: Mem,
     },
-    /// 8 × 32 bits at `base + index × 4` where the mask is set, zero elsewhere. The mask is used up.
+    /// 8 × 32 bits at `base + index × 4` where the mask is set, zero elsewhere. The mask is used up. Result, indices and
+    /// mask are three registers.
     Gather {
         d: V,
         base: G,
@@ -448,6 +449,7 @@ pub(crate) enum Inst {
         at: Mem,
         to: Label,
     },
+    /// The label that is jumped back to follows.
     LoopBegin,
     LoopEnd,
     /// Up to the end, code that hardly ever runs: it is put behind the rest. One gets into it and out of it by jumps only; what comes from

@@ -8,10 +8,9 @@ use super::{Context, Program, Random, call};
 use std::arch::asm;
 
 /// Runs a program with places of allocation, and compares.
-fn check(mut program: Program, len: usize) -> Vec<u8> {
-    let allocation = program.allocate();
+fn check(program: Program, len: usize) -> Vec<u8> {
     let mut context = Context::new(len, &mut Random(7));
-    let [machine, model] = program.run(&allocation, &mut context);
+    let [machine, model] = program.run_allocated(&mut context);
     assert_eq!(machine, model);
     machine
 }
@@ -155,13 +154,12 @@ fn a_flag_that_is_set_ends_the_code() {
             Inst::Label(Label(0)),
             Inst::Return,
         ];
-        let allocation = program.allocate();
         let mut context = Context::new(64, &mut Random(1));
         let address = context.address() as u64 + 40;
         context.bytes()[8..16].copy_from_slice(&address.to_le_bytes());
         context.bytes()[40] = flag;
         context.bytes()[0] = 1;
-        let [machine, model] = program.run(&allocation, &mut context);
+        let [machine, model] = program.run_allocated(&mut context);
         assert_eq!(machine, model);
         assert_eq!(machine[0], if flag == 0 { 77 } else { 1 });
     }

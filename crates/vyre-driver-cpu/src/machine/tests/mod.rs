@@ -38,6 +38,7 @@ impl Program {
         V(self.vectors - 1)
     }
 
+    /// Finds places, and changes the code as allocation likes it.
     fn allocate(&mut self) -> Allocation {
         allocate(&mut self.code, self.general, self.vectors)
     }
@@ -47,11 +48,21 @@ impl Program {
         CodeMemory::new(&encoded.bytes).unwrap()
     }
 
+    /// As [`Self::run`], with places of allocation. The model runs the code as it was before.
+    fn run_allocated(&self, context: &mut Context) -> [Vec<u8>; 2] {
+        let mut allocated = self.clone();
+        let allocation = allocated.allocate();
+        self.compare(&allocated.assemble(&allocation), context)
+    }
+
     /// Runs it as machine code, and then by the model on the same memory as it was before; the bytes that each left there.
     fn run(&self, allocation: &Allocation, context: &mut Context) -> [Vec<u8>; 2] {
-        let code = self.assemble(allocation);
+        self.compare(&self.assemble(allocation), context)
+    }
+
+    fn compare(&self, code: &CodeMemory, context: &mut Context) -> [Vec<u8>; 2] {
         let before = context.bytes().to_vec();
-        call(&code, context.address());
+        call(code, context.address());
         let after = context.bytes().to_vec();
         context.bytes().copy_from_slice(&before);
         Model::new(self, context.address(), context.bytes().len()).run();

@@ -540,18 +540,16 @@ fn check(seed: u64) {
     }
     generator.push(Inst::Return);
     let len = generator.results;
-    let mut program = generator.program;
+    let program = generator.program;
     let mut context = Context::new(len, &mut Random(seed));
     let flag = context.address() as u64 + FLAG as u64;
     context.bytes()[FLAG_ADDRESS..FLAG_ADDRESS + 8].copy_from_slice(&flag.to_le_bytes());
     context.bytes()[FLAG] = (seed % 2) as u8;
-    let allocation = program.allocate();
-    let [machine, model] = program.run(&allocation, &mut context);
+    let [machine, model] = program.run_allocated(&mut context);
     if let Some(at) = (0..len).find(|at| machine[*at] != model[*at]) {
         for (n, inst) in program.code.iter().enumerate() {
             eprintln!("{n:4} {inst:?}");
         }
-        eprintln!("general {:?}\nvectors {:?}", allocation.general, allocation.vectors);
         panic!("seed {seed}: byte {at} is {:02X} instead of {:02X}", machine[at], model[at]);
     }
 }
