@@ -11,13 +11,17 @@ pub fn xor(inputs: &[&[u32]], out: &mut [u32]) {
     }
 }
 
-/// Four vectors at a time: a multiplication takes ten cycles, and there are two per round one after the other.
+/// Eight vectors at a time: two multiplications of ten cycles each follow one another in a round, and two can begin in each cycle.
 #[target_feature(enable = "avx2")]
 pub fn mix(inputs: &[&[u32]], out: &mut [u32]) {
+    const AT_ONCE: usize = 8;
     let (first, second) = (_mm256_set1_epi32(0x85eb_ca6b_u32.cast_signed()), _mm256_set1_epi32(0xc2b2_ae35_u32.cast_signed()));
-    let from = inputs[0].as_chunks::<8>().0.as_chunks::<4>().0;
-    for (out, from) in out.as_chunks_mut::<8>().0.as_chunks_mut::<4>().0.iter_mut().zip(from) {
-        let mut v = [load(&from[0]), load(&from[1]), load(&from[2]), load(&from[3])];
+    let from = inputs[0].as_chunks::<8>().0.as_chunks::<AT_ONCE>().0;
+    for (out, from) in out.as_chunks_mut::<8>().0.as_chunks_mut::<AT_ONCE>().0.iter_mut().zip(from) {
+        let mut v = [_mm256_setzero_si256(); AT_ONCE];
+        for (v, from) in v.iter_mut().zip(from) {
+            *v = load(from);
+        }
         for _ in 0..64 {
             for v in &mut v {
                 *v = _mm256_xor_si256(*v, _mm256_srli_epi32::<16>(*v));
