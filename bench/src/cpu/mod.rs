@@ -1,22 +1,30 @@
-//! The CPU backend beside other ways to run the same kernels on one core: vector code by hand, plain Rust, the bulk evaluator.
+//! The CPU backend beside other ways to run the same kernels on one core: vector code by hand, plain Rust, the bulk evaluator, PoCL.
 //!
 //! All run in turn in one process that is held on one core; what counts is the fastest round of each, in time of the process. Before
-//! anything is timed, every column has given the bytes of plain Rust.
+//! anything is timed, every column has given the bytes of plain Rust. A peer that gives other bytes is not timed, and the table says so.
 
 mod cases;
 mod clock;
 #[cfg(target_arch = "x86_64")]
 mod native;
+#[cfg(target_os = "linux")]
+mod opencl;
 mod plain;
+mod plot;
+mod small;
+mod table;
 
-use cases::{Case, Code, FIRST};
+use cases::{Case, Code};
+use opencl::OpenCl;
 use std::hint::black_box;
 use std::num::NonZero;
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use table::{COLUMNS, Cell, Row, Table};
 use vyre::cpu::{Options, cpu_device};
 use vyre::device::{CodeOptions, backend};
-use vyre::{DispatchConfig, OutputBuffers, VyreBackend, pipeline};
+use vyre::{CompiledPipeline, DispatchConfig, OutputBuffers, VyreBackend, pipeline};
 
 /// Nothing is written by hand for other processors.
 #[cfg(not(target_arch = "x86_64"))]
@@ -26,121 +34,184 @@ mod native {
     }
 }
 
-/// Rounds that even the slowest column gets.
-const ROUNDS: usize = 3;
+/// Libraries are looked for on Linux alone.
+#[cfg(not(target_os = "linux"))]
+mod opencl {
+    use super::cases::Case;
 
-/// The columns: what others are compared with comes first.
-const COLUMNS: [&str; 4] = ["by hand", "cpu", "plain Rust", "bulk"];
+    /// Never there.
+    pub enum OpenCl {}
 
-/// A way to run a kernel into the output.
-type Run<'a> = Box<dyn FnMut(&mut OutputBuffers) + 'a>;
+    impl OpenCl {
+        pub fn open() -> Result<OpenCl, String> {
+            Err("not installed".into())
+        }
 
-/// What was measured of a kernel.
-struct Row {
-    name: &'static str,
-    size: &'static str,
-    /// In the order of the columns; nothing where one is missing.
-    times: Vec<Option<Duration>>,
-    /// What it takes to compile it for the cpu.
-    compile: Duration,
-    /// How the cpu ran it.
-    lowering: String,
+        pub fn name(&self) -> String {
+            match *self {}
+        }
+
+        pub fn prepare(&self, _: &Case) -> Result<Dispatch, String> {
+            match *self {}
+        }
+    }
+
+    /// Never there.
+    pub enum Dispatch {}
+
+    impl Dispatch {
+        pub fn run(&self) -> Result<(), String> {
+            match *self {}
+        }
+
+        pub fn output(&self) -> Result<Vec<u32>, String> {
+            match *self {}
+        }
+    }
 }
 
-/// `vyre-bench cpu [--seconds S] [KERNEL…]`.
-pub fn command(args: &[String]) -> Result<(), String> {
-    let mut seconds = 2.0;
-    let mut wanted: Vec<&str> = Vec::new();
+/// Rounds that even the slowest column gets.
+const ROUNDS: usize = 3;
+/// Times that a kernel is compiled.
+const COMPILES: usize = 200;
+
+/// A way to run a kernel into the output, or why there is none.
+type Run<'a> = Result<Box<dyn FnMut(&mut OutputBuffers) + 'a>, String>;
+
+/// What the command line asks for.
+struct Wanted {
+    seconds: f64,
+    json: Option<PathBuf>,
+    svg: Option<PathBuf>,
+    kernels: Vec<String>,
+}
+
+fn wanted(args: &[String]) -> Result<Wanted, String> {
+    let mut wanted = Wanted { seconds: 2.0, json: None, svg: None, kernels: Vec::new() };
     let mut args = args.iter();
     while let Some(arg) = args.next() {
+        let mut value = || args.next().ok_or_else(|| format!("{arg} needs a value"));
         match arg.as_str() {
             "--seconds" => {
-                let value = args.next().ok_or("--seconds needs a number")?;
-                seconds = value.parse().map_err(|_| format!("--seconds needs a number, found `{value}`"))?;
+                let text = value()?;
+                let seconds = text.parse().ok().filter(|seconds| (0.0..1e6).contains(seconds));
+                wanted.seconds = seconds.ok_or_else(|| format!("--seconds needs a number, found `{text}`"))?;
             }
-            flag if flag.starts_with('-') => return Err(format!("no option `{flag}`; there is --seconds")),
-            name => wanted.push(name),
+            "--json" => wanted.json = Some(value()?.into()),
+            "--svg" => wanted.svg = Some(value()?.into()),
+            flag if flag.starts_with('-') => return Err(format!("no option `{flag}`; there are --seconds, --json, --svg")),
+            name => wanted.kernels.push(name.to_owned()),
         }
     }
     let names = cases::ALL.map(|(name, _)| name);
-    if let Some(unknown) = wanted.iter().find(|wanted| !names.contains(wanted)) {
-        return Err(format!("no kernel `{unknown}`; there are {}", names.join(", ")));
+    match wanted.kernels.iter().find(|kernel| !names.contains(&kernel.as_str())) {
+        Some(unknown) => Err(format!("no kernel `{unknown}`; there are {}", names.join(", "))),
+        None => Ok(wanted),
     }
+}
+
+/// `vyre-bench cpu [--seconds S] [--json FILE] [--svg FILE] [KERNEL…]`.
+pub fn command(args: &[String]) -> Result<(), String> {
+    if args == [small::FIRST] {
+        small::first_dispatch();
+        return Ok(());
+    }
+    let Wanted { seconds, json, svg, kernels } = wanted(args)?;
     let pinned = clock::pin();
-    println!(
-        "one core{}, ms of the process, fastest round; x: by hand = 1",
-        if pinned.is_some() { "" } else { " (not held on it: the system does not offer it)" }
-    );
-    println!(
-        "{:<12} {:<16} {:>17} {:>17} {:>17} {:>17} {:>11}  lowering",
-        "", "", COLUMNS[0], COLUMNS[1], COLUMNS[2], COLUMNS[3], "compile, us"
-    );
-    let mut rows = Vec::new();
+    let opencl = OpenCl::open();
+    let held = if pinned.is_some() { "held on one core" } else { "not held on one core: the system does not offer it" };
+    let peer = opencl.as_ref().map_or_else(Clone::clone, OpenCl::name);
+    let mut table = Table { about: vec![("cores", held.into()), ("PoCL", peer)], ..Table::default() };
+    println!("ms of the process, fastest round; x: by hand = 1; 2 threads: speedup on the wall/time of the processor");
+    table.about.iter().for_each(|(name, text)| println!("{name}: {text}"));
+    table::print_header();
+    let mut pinned = pinned;
     for (number, (name, case)) in cases::ALL.into_iter().enumerate() {
-        if wanted.is_empty() || wanted.contains(&name) {
-            let row = measure(&case(name), seconds);
-            print_row(&row);
-            rows.push((number, row));
+        if kernels.is_empty() || kernels.iter().any(|kernel| kernel == name) {
+            let case = case(name);
+            pinned = pinned.or_else(clock::pin);
+            let mut row = measure(&case, seconds, &opencl);
+            row.first = number < cases::FIRST;
+            // Threads need the cores.
+            drop(pinned.take());
+            row.two_threads = Some(two_threads(&case, seconds));
+            table::print_row(&row);
+            table.rows.push(row);
         }
     }
-    means(&rows);
+    let pinned = clock::pin();
+    table.singles = small::measure()?;
+    drop(pinned);
+    table.print_footer();
+    let write = |path: PathBuf, text: String| std::fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()));
+    if let Some(path) = json {
+        write(path, format!("{:#}\n", table.json()))?;
+    }
+    if let Some(path) = svg {
+        write(path, plot::svg(&table))?;
+    }
     Ok(())
 }
 
+fn compiled(case: &Case, backend: Arc<dyn VyreBackend>) -> Arc<dyn CompiledPipeline> {
+    pipeline::compile(backend, &case.program, &case.config).expect("it compiles")
+}
+
 /// Runs every column of one kernel.
-fn measure(case: &Case, seconds: f64) -> Row {
+fn measure(case: &Case, seconds: f64, opencl: &Result<OpenCl, String>) -> Row {
     let inputs = case.bytes();
-    let words: Vec<&[u32]> = case.inputs.iter().map(Vec::as_slice).collect();
     let device = cpu_device(Options { threads: NonZero::new(1), portable: false });
     let kernel = case.program.validated().unwrap_or_else(|report| panic!("{report}")).kernel();
     let mut compile = Duration::MAX;
-    for _ in 0..200 {
+    for _ in 0..COMPILES {
         let start = clock::processor();
         drop(black_box(device.compile(black_box(kernel), &CodeOptions::default()).expect("it compiles")));
         compile = compile.min(clock::processor() - start);
     }
-    let cpu: Arc<dyn VyreBackend> = Arc::from(backend(device));
-    let bulk: Arc<dyn VyreBackend> = Arc::from(vyre::backend::registry::acquire("bulk").expect("it is built in"));
-    let compiled = |backend: Arc<dyn VyreBackend>| pipeline::compile(backend, &case.program, &case.config).expect("it compiles");
-    let (cpu, bulk) = (compiled(cpu), compiled(bulk));
+    let cpu = compiled(case, Arc::from(backend(device)));
+    let bulk = compiled(case, Arc::from(vyre::backend::registry::acquire("bulk").expect("it is built in")));
     let nothing = DispatchConfig::default();
-    let lowering = cpu
-        .dispatch_borrowed_timed(&inputs, &nothing)
-        .expect("it runs")
-        .ran
-        .map_or_else(String::new, |ran| ran.lowering.to_string());
-    let words = &words;
-    let function = |code: Code| -> Run<'_> { Box::new(move |outputs| code(words, bytemuck::cast_slice_mut(&mut outputs[0]))) };
-    let mut columns: [Option<Run<'_>>; 4] = [
-        native::of(case.name).map(function),
-        Some(Box::new(|outputs| cpu.dispatch_borrowed_into(&inputs, &nothing, outputs).expect("it runs"))),
-        Some(function(case.plain)),
-        Some(Box::new(|outputs| bulk.dispatch_borrowed_into(&inputs, &nothing, outputs).expect("it runs"))),
-    ];
+    let ran = cpu.dispatch_borrowed_timed(&inputs, &nothing).expect("it runs").ran;
+    let lowering = ran.map_or_else(String::new, |ran| ran.lowering.to_string());
+    let words: Vec<&[u32]> = case.inputs.iter().map(Vec::as_slice).collect();
+    let words = words.as_slice();
+    let function =
+        |code: Code| -> Run<'_> { Ok(Box::new(move |outputs| code(words, bytemuck::cast_slice_mut(&mut outputs[0])))) };
     let mut expected = vec![0; case.output];
     (case.plain)(words, &mut expected);
+    let peer = opencl.as_ref().map_err(Clone::clone).and_then(|opencl| opencl.prepare(case)).and_then(|dispatch| {
+        dispatch.run()?;
+        if dispatch.output()? == expected { Ok(dispatch) } else { Err("other bytes".into()) }
+    });
+    let mut columns: [Run<'_>; COLUMNS.len()] = [
+        native::of(case.name).map_or_else(|| Err("not written".into()), function),
+        Ok(Box::new(|outputs| cpu.dispatch_borrowed_into(&inputs, &nothing, outputs).expect("it runs"))),
+        function(case.plain),
+        Ok(Box::new(|outputs| bulk.dispatch_borrowed_into(&inputs, &nothing, outputs).expect("it runs"))),
+        peer.map(|dispatch| -> Box<dyn FnMut(&mut OutputBuffers)> { Box::new(move |_| dispatch.run().expect("it ran before")) }),
+    ];
     let mut outputs: OutputBuffers = vec![vec![0; case.output * 4]];
-    for (name, run) in COLUMNS.iter().zip(&mut columns) {
+    // The peer has its own memory for outputs, and was compared above.
+    for (name, run) in COLUMNS.iter().zip(&mut columns).take(4) {
         // What the column before left must not pass for its own.
         outputs[0].fill(0xA5);
-        let Some(run) = run else { continue };
+        let Ok(run) = run else { continue };
         run(&mut outputs);
         assert!(outputs[0] == bytemuck::cast_slice::<u32, u8>(&expected), "{}: {name} differs from plain Rust", case.name);
     }
-    let times = interleaved(&mut columns, &mut outputs, seconds);
-    drop(columns);
-    Row { name: case.name, size: case.size, times, compile, lowering }
+    let cells = interleaved(&mut columns, &mut outputs, seconds);
+    Row { name: case.name, size: case.size, first: false, cells, compile, lowering, two_threads: None }
 }
 
 /// The fastest round of each column, run in turn. No column takes more than its share of the time, unless it would get too few rounds.
-fn interleaved(columns: &mut [Option<Run<'_>>], outputs: &mut OutputBuffers, seconds: f64) -> Vec<Option<Duration>> {
+fn interleaved(columns: &mut [Run<'_>], outputs: &mut OutputBuffers, seconds: f64) -> Vec<Cell> {
     let share = Duration::from_secs_f64(seconds / columns.len() as f64);
-    let mut best: Vec<Option<Duration>> = columns.iter().map(|_| None).collect();
+    let mut best: Vec<Duration> = vec![Duration::MAX; columns.len()];
     let mut used = vec![Duration::ZERO; columns.len()];
     for round in 0.. {
         let mut any = false;
         for ((run, best), used) in columns.iter_mut().zip(&mut best).zip(&mut used) {
-            let Some(run) = run else { continue };
+            let Ok(run) = run else { continue };
             if round >= ROUNDS && *used >= share {
                 continue;
             }
@@ -148,46 +219,41 @@ fn interleaved(columns: &mut [Option<Run<'_>>], outputs: &mut OutputBuffers, sec
             run(black_box(outputs));
             let time = clock::processor() - start;
             *used += time;
-            *best = Some(best.map_or(time, |best| best.min(time)));
+            *best = time.min(*best);
             any = true;
         }
         if !any {
             break;
         }
     }
-    best
+    let cells = columns.iter().zip(best).map(|(run, best)| match run {
+        Ok(_) => Cell::Time(best),
+        Err(why) => Cell::Missing(why.clone()),
+    });
+    cells.collect()
 }
 
-/// How many times as long as by hand.
-fn ratio(row: &Row, column: usize) -> Option<f64> {
-    Some(row.times[column]?.as_secs_f64() / row.times[0]?.as_secs_f64())
-}
-
-fn print_row(row: &Row) {
-    print!("{:<12} {:<16}", row.name, row.size);
-    for (column, time) in row.times.iter().enumerate() {
-        let time = time.map_or_else(|| "-".into(), |time| format!("{:.2}", time.as_secs_f64() * 1e3));
-        let ratio = ratio(row, column).map_or_else(String::new, |ratio| format!("x{ratio:.2}"));
-        print!(" {time:>9} {ratio:>7}");
-    }
-    println!(" {:>11.0}  {}", row.compile.as_secs_f64() * 1e6, row.lowering);
-}
-
-/// Geometric means of the first kernels and of the others, where all of them were measured.
-fn means(rows: &[(usize, Row)]) {
-    let first: Vec<&Row> = rows.iter().filter(|(number, _)| *number < FIRST).map(|(_, row)| row).collect();
-    let others: Vec<&Row> = rows.iter().filter(|(number, _)| *number >= FIRST).map(|(_, row)| row).collect();
-    for (name, rows) in [("the first six", first), ("the others", others)] {
-        if rows.len() < FIRST {
-            continue;
+/// One thread against two: how many times faster on the wall, and how much of the processor two take compared with one. On a machine with
+/// other work the second says more: threads that wait for a core are slow on the wall.
+fn two_threads(case: &Case, seconds: f64) -> [f64; 2] {
+    let inputs = case.bytes();
+    let pipelines = [1, 2].map(|threads| {
+        let options = Options { threads: NonZero::new(threads), portable: false };
+        compiled(case, Arc::from(backend(cpu_device(options))))
+    });
+    let nothing = DispatchConfig::default();
+    let (mut outputs, mut wall, mut processor) = (Vec::new(), [f64::INFINITY; 2], [f64::INFINITY; 2]);
+    let start = Instant::now();
+    for round in 0.. {
+        if round >= ROUNDS && start.elapsed().as_secs_f64() >= seconds / 2.0 {
+            break;
         }
-        print!("{:<29}", format!("geomean of {name}"));
-        for column in 0..COLUMNS.len() {
-            let ratios: Vec<f64> = rows.iter().filter_map(|row| ratio(row, column)).collect();
-            let mean = (ratios.iter().map(|ratio| ratio.ln()).sum::<f64>() / ratios.len() as f64).exp();
-            let text = if ratios.len() == rows.len() { format!("x{mean:.2}") } else { "-".into() };
-            print!(" {text:>17}");
+        for (n, pipeline) in pipelines.iter().enumerate() {
+            let (start, used) = (Instant::now(), clock::processor());
+            pipeline.dispatch_borrowed_into(&inputs, &nothing, &mut outputs).expect("it runs");
+            processor[n] = processor[n].min((clock::processor() - used).as_secs_f64());
+            wall[n] = wall[n].min(start.elapsed().as_secs_f64());
         }
-        println!();
     }
+    [wall[0] / wall[1], processor[1] / processor[0]]
 }

@@ -11,13 +11,17 @@ pub fn xor(inputs: &[&[u32]], out: &mut [u32]) {
     }
 }
 
-/// Four vectors at a time: a multiplication takes ten cycles, and there are two per round one after the other.
+/// Eight vectors at a time: two multiplications of ten cycles each follow one another in a round, and two can begin in each cycle.
 #[target_feature(enable = "avx2")]
 pub fn mix(inputs: &[&[u32]], out: &mut [u32]) {
+    const AT_ONCE: usize = 8;
     let (first, second) = (_mm256_set1_epi32(0x85eb_ca6b_u32.cast_signed()), _mm256_set1_epi32(0xc2b2_ae35_u32.cast_signed()));
-    let from = inputs[0].as_chunks::<8>().0.as_chunks::<4>().0;
-    for (out, from) in out.as_chunks_mut::<8>().0.as_chunks_mut::<4>().0.iter_mut().zip(from) {
-        let mut v = [load(&from[0]), load(&from[1]), load(&from[2]), load(&from[3])];
+    let from = inputs[0].as_chunks::<8>().0.as_chunks::<AT_ONCE>().0;
+    for (out, from) in out.as_chunks_mut::<8>().0.as_chunks_mut::<AT_ONCE>().0.iter_mut().zip(from) {
+        let mut v = [_mm256_setzero_si256(); AT_ONCE];
+        for (v, from) in v.iter_mut().zip(from) {
+            *v = load(from);
+        }
         for _ in 0..64 {
             for v in &mut v {
                 *v = _mm256_xor_si256(*v, _mm256_srli_epi32::<16>(*v));
@@ -48,19 +52,21 @@ pub fn reduction(inputs: &[&[u32]], sums: &mut [u32]) {
     }
 }
 
-/// Invocations whose windows of text lie side by side, 32 at a time: a step reads their bytes together and looks up the next states with
-/// gathers. The table has each state times 256, so that a place in it is one addition.
+/// Invocations whose windows of text lie side by side, 64 at a time, as a gather takes long to come back: a step reads their bytes together
+/// and looks up the next states with gathers. The table has each state times 256, so that a place in it is one addition.
 #[target_feature(enable = "avx2")]
 pub fn dfa(inputs: &[&[u32]], states: &mut [u32]) {
     let (text, table): (&[u8], &[u32]) = (bytemuck::cast_slice(inputs[0]), inputs[1]);
     assert!(table.len() == 16 * 256 && table.iter().all(|state| *state < 16) && text.len() >= states.len() + 64);
     let rows: Vec<i32> = table.iter().map(|state| (state * 256).cast_signed()).collect();
-    for (group, out) in states.as_chunks_mut::<8>().0.as_chunks_mut::<4>().0.iter_mut().enumerate() {
-        let mut row = [_mm256_setzero_si256(); 4];
-        let window: &[u8; 32 + 63] = text[group * 32..].first_chunk().expect("the text is longer than the last window");
+    for (group, out) in states.as_chunks_mut::<8>().0.as_chunks_mut::<8>().0.iter_mut().enumerate() {
+        let mut row = [_mm256_setzero_si256(); 8];
+        let window: &[u8; 64 + 63] = text[group * 64..].first_chunk().expect("the text is longer than the last window");
         for k in 0..64 {
             for (lanes, row) in row.iter_mut().enumerate() {
-                let bytes = load_bytes(window[k + lanes * 8..].first_chunk().expect("64 windows of 8 bytes end within 95"));
+                let bytes = load_bytes(
+                    window[k + lanes * 8..].first_chunk().expect("the last byte of the last lane is the last of these"),
+                );
                 // SAFETY: rows of the table are below 16 * 256 and bytes below 256, as asserted above.
                 *row = unsafe { _mm256_i32gather_epi32::<4>(rows.as_ptr(), _mm256_add_epi32(*row, bytes)) };
             }

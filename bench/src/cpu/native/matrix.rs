@@ -4,26 +4,26 @@ use super::vector::{load_floats, store, store_floats};
 use crate::cpu::cases::{MANDELBROT_STEPS, MATMUL_SIDE};
 use std::arch::x86_64::*;
 
-/// Two vectors at a time, which leave the loop when all their lanes have.
+/// Four vectors at a time, which leave the loop when all their lanes have.
 #[target_feature(enable = "avx2")]
 pub fn mandelbrot(inputs: &[&[u32]], steps: &mut [u32]) {
-    let [re, im] = [inputs[0], inputs[1]].map(|input| input.as_chunks::<8>().0.as_chunks::<2>().0);
+    const AT_ONCE: usize = 4;
+    let [re, im] = [inputs[0], inputs[1]].map(|input| input.as_chunks::<8>().0.as_chunks::<AT_ONCE>().0);
     let four = _mm256_set1_ps(4.0);
-    for ((out, re), im) in steps.as_chunks_mut::<8>().0.as_chunks_mut::<2>().0.iter_mut().zip(re).zip(im) {
-        let cr = [load_floats(&re[0]), load_floats(&re[1])];
-        let ci = [load_floats(&im[0]), load_floats(&im[1])];
-        let (mut x, mut y) = ([_mm256_setzero_ps(); 2], [_mm256_setzero_ps(); 2]);
-        let (mut n, mut inside) = ([_mm256_setzero_si256(); 2], [_mm256_set1_epi32(-1); 2]);
+    for ((out, re), im) in steps.as_chunks_mut::<8>().0.as_chunks_mut::<AT_ONCE>().0.iter_mut().zip(re).zip(im) {
+        let (mut x, mut y) = ([_mm256_setzero_ps(); AT_ONCE], [_mm256_setzero_ps(); AT_ONCE]);
+        let (mut n, mut inside) = ([_mm256_setzero_si256(); AT_ONCE], [_mm256_set1_epi32(-1); AT_ONCE]);
         for _ in 0..MANDELBROT_STEPS {
-            for v in 0..2 {
+            let mut any = _mm256_setzero_si256();
+            for v in 0..AT_ONCE {
                 let (xx, yy) = (_mm256_mul_ps(x[v], x[v]), _mm256_mul_ps(y[v], y[v]));
                 let outside = _mm256_cmp_ps::<_CMP_GT_OQ>(_mm256_add_ps(xx, yy), four);
                 inside[v] = _mm256_andnot_si256(_mm256_castps_si256(outside), inside[v]);
+                any = _mm256_or_si256(any, inside[v]);
                 n[v] = _mm256_sub_epi32(n[v], inside[v]);
-                y[v] = _mm256_add_ps(_mm256_mul_ps(_mm256_add_ps(x[v], x[v]), y[v]), ci[v]);
-                x[v] = _mm256_add_ps(_mm256_sub_ps(xx, yy), cr[v]);
+                y[v] = _mm256_add_ps(_mm256_mul_ps(_mm256_add_ps(x[v], x[v]), y[v]), load_floats(&im[v]));
+                x[v] = _mm256_add_ps(_mm256_sub_ps(xx, yy), load_floats(&re[v]));
             }
-            let any = _mm256_or_si256(inside[0], inside[1]);
             if _mm256_testz_si256(any, any) != 0 {
                 break;
             }
