@@ -78,7 +78,10 @@ impl Shown {
             [] => Err(Failure::Device(failure.message.clone())),
             bytes => Ok(columns(bytes)),
         };
-        let expected = Ok(columns(&failure.cpu_output));
+        let expected = match target.trap(&alone) {
+            Ok(Some(trap)) => Err(trap),
+            Ok(None) | Err(_) => Ok(columns(&failure.cpu_output)),
+        };
         Shown { failure, alone: Some(Alone { case, expected, found }) }
     }
 

@@ -25,9 +25,12 @@ impl Examiner<'_> {
             return Err(NotRun("the subject gave fewer answers than there were cases".into()));
         }
         if let Some(flip) = self.flip.take() {
-            let with_bytes =
-                |(one, _): &(Answer, Answer)| one.outcome.as_ref().is_ok_and(|it| it.iter().any(|it| !it.is_empty()));
-            let mut able: Vec<&mut (Answer, Answer)> = pairs.iter_mut().filter(|pair| with_bytes(pair)).collect();
+            // Something to flip: bytes, or the tag of a trap.
+            let can = |(one, _): &(Answer, Answer)| match &one.outcome {
+                Ok(outputs) => outputs.iter().any(|output| !output.is_empty()),
+                Err(failure) => matches!(failure, Failure::Trap { .. }),
+            };
+            let mut able: Vec<&mut (Answer, Answer)> = pairs.iter_mut().filter(|pair| can(pair)).collect();
             let at = (flip.dispatch % able.len().max(1) as u64) as usize;
             if let Some((one, other)) = able.get_mut(at) {
                 flip.flip(one, 1, 0);
