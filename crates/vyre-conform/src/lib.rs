@@ -45,7 +45,7 @@ pub mod swap;
 pub mod teeth;
 mod unit;
 
-pub use cases::{Cases, KernelCases, ProgramCases};
+pub use cases::{Cases, CheckCases, KernelCases, LargeCases, LitmusCases, ProgramCases};
 pub use date::Date;
 pub use digest::Digest;
 pub use error::RunError;

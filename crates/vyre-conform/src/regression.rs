@@ -104,6 +104,12 @@ impl Shown {
         Shown { failure, alone: Some(alone) }
     }
 
+    /// A finding about the law of an op. What is expected is what the device itself gave, so there is nothing to hold it to later.
+    pub fn of_law(target: &Target<'_>, place: Place<'_>, finding: Finding, dispatch: &Dispatch) -> Shown {
+        let input = target.layout.case_of(dispatch, finding.case);
+        Shown { failure: failure(target, place, finding, input), alone: None }
+    }
+
     /// A case that could not be dispatched at all.
     pub fn malformed(target: &Target<'_>, place: Place<'_>, message: String, input: Vec<u8>) -> Shown {
         let finding = Finding { case: 0, kind: FindingKind::Case, message, found: Vec::new(), expected: Vec::new() };

@@ -28,6 +28,13 @@ pub(super) struct Expected {
 }
 
 impl Expected {
+    /// Nothing is known about a dispatch of cases side by side.
+    pub fn unknown(target: &Target<'_>, dispatch: &Dispatch) -> Expected {
+        let sizes = target.layout.outputs.clone().unwrap_or_default();
+        let columns = sizes.iter().map(|size| vec![0; size * dispatch.cases]).collect();
+        Expected { columns, problems: BTreeMap::new(), odd: BTreeMap::new(), sizes, referred: 0, trap: None }
+    }
+
     /// What a case has of columns like these.
     pub fn part(&self, columns: &[Vec<u8>], case: usize) -> Vec<u8> {
         part(columns, &self.sizes, case)

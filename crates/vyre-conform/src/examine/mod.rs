@@ -9,6 +9,7 @@
 //! of cases one by one.
 
 mod expected;
+mod law;
 mod layout;
 mod whole;
 

@@ -164,7 +164,7 @@ const RETURNS: [Returns; 3] = [
         body: "if v[i] % 2 == 0 {\nfor k in 0..4 {\nif k == v[i] % 5 {\nout[i] = k\nreturn\n}\n}\n}\n\
                atomic.add(tile, 0, 1)\nbarrier\nout[i] = tile[0] * 16 + v[i] % 16\n",
         out: |v| {
-            let is_gone = |v: u32| v % 2 == 0 && v % 5 < 4;
+            let is_gone = |v: u32| v.is_multiple_of(2) && v % 5 < 4;
             let left = v.iter().filter(|v| !is_gone(**v)).count() as u32;
             v.iter().map(|v| if is_gone(*v) { v % 5 } else { left * 16 + v % 16 }).collect()
         },
