@@ -19,7 +19,7 @@ use vyre_conform::conform::{Again, Conformed, Make, Options, Progress, Tested, r
 use vyre_conform::evidence::{KillRates, Killed, Verdict};
 use vyre_conform::mutants::{self, Mutant};
 use vyre_conform::teeth::{Bite, measure, rates, recorded};
-use vyre_conform::{Cases, KernelCases, ParityFailure, Plan, ProgramCases, RunError, Selection, Tier, suite};
+use vyre_conform::{Cases, KernelCases, ParityFailure, Plan, RunError, Selection, Tier, suite};
 use vyre_worker::backend::{Form, PREFIX};
 use vyre_worker::{Contained, Pool, Settings, Subject};
 
@@ -282,7 +282,7 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
     }
     let selection = Selection::new(&queries).map_err(Failure::Usage)?;
     let specs = if kernels.is_empty() || !queries.is_empty() {
-        cases.extend(ProgramCases::all().into_iter().map(|cases| Arc::new(cases) as Arc<dyn Cases>));
+        cases.extend(vyre_conform::cases::all());
         suite::all()
     } else {
         Vec::new()

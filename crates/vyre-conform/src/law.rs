@@ -7,9 +7,10 @@ use crate::examine::{Dispatch, Target};
 use crate::spec::{OpSpec, SpecError};
 use std::fmt;
 use vyre_driver::{BackendError, VyreBackend};
+use vyre_foundation::case::Case;
 use vyre_foundation::ir::{BufferDecl, DataType, Expr, Node, Program};
 use vyre_spec::op::Law;
-use vyre_worker::caught;
+use vyre_worker::{Failure, Outputs, caught};
 
 /// What became of a law.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -46,11 +47,7 @@ pub struct LawFailure {
 impl fmt::Display for LawFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let LawFailure { op, law, workgroup, case, operands, expected, found } = self;
-        let law = match law {
-            Law::Commutes => "its operands may be swapped",
-            Law::Involution => "twice it gives the operand back",
-            Law::Reorders(_) | Law::None => "no law",
-        };
+        let law = said(*law);
         write!(
             f,
             "{op}, workgroups of {workgroup}, case {case}: {law}, and of {operands:02x?} it is {found:02x?} instead of {expected:02x?}"
@@ -69,6 +66,8 @@ pub enum LawError {
     Backend(BackendError),
     /// The backend panicked.
     Panicked(String),
+    /// The device failed.
+    Device(Failure),
 }
 
 impl fmt::Display for LawError {
@@ -78,6 +77,7 @@ impl fmt::Display for LawError {
             LawError::Columns(problem) => f.write_str(problem),
             LawError::Backend(error) => write!(f, "{error}"),
             LawError::Panicked(said) => write!(f, "the backend panicked: {said}"),
+            LawError::Device(failure) => write!(f, "{failure}"),
         }
     }
 }
@@ -90,16 +90,51 @@ impl std::error::Error for LawError {}
 ///
 /// See [`LawError`].
 pub fn law(backend: &dyn VyreBackend, spec: &OpSpec, workgroup: u32, columns: &[Vec<u8>]) -> Result<LawOutcome, LawError> {
-    let on = On { backend, spec, workgroup, columns, cases: cases(spec, workgroup, columns)? };
-    let outcome = match spec.law() {
-        Law::Commutes => on.commutes(),
-        Law::Involution => on.involution(),
-        Law::None | Law::Reorders(_) => return Ok(LawOutcome::NoLaw),
+    let cases = cases(spec, workgroup, columns)?;
+    let mut run = |case: &Case| {
+        caught(|| backend.dispatch_borrowed(&case.program, &case.input_slices(), &case.config))
+            .map_err(LawError::Panicked)?
+            .map_err(LawError::Backend)
     };
-    match outcome {
+    match sides(spec, workgroup, columns, cases, &mut run) {
+        Ok(Some(sides)) => Ok(sides.compare(spec, workgroup, columns, cases)),
+        Ok(None) => Ok(LawOutcome::NoLaw),
         Err(LawError::Backend(error @ BackendError::UnsupportedFeature { .. })) => Ok(LawOutcome::Unsupported(error.message())),
-        other => other,
+        Err(error) => Err(error),
     }
+}
+
+/// A law in words.
+pub(crate) fn said(law: Law) -> &'static str {
+    match law {
+        Law::Commutes => "its operands may be swapped",
+        Law::Involution => "twice it gives the operand back",
+        Law::Reorders(_) | Law::None => "no law",
+    }
+}
+
+/// What must be equal by a law: columns of the op's outputs.
+pub(crate) struct Sides {
+    /// Of the operands as they stand.
+    pub expected: Vec<Vec<u8>>,
+    /// Of the operands swapped, or after the op was applied twice.
+    pub found: Vec<Vec<u8>>,
+}
+
+/// Runs both sides of the law of an op on cases side by side; nothing if it has no law about its operands.
+pub(crate) fn sides(
+    spec: &OpSpec,
+    workgroup: u32,
+    columns: &[Vec<u8>],
+    cases: usize,
+    run: &mut dyn FnMut(&Case) -> Result<Outputs, LawError>,
+) -> Result<Option<Sides>, LawError> {
+    let mut on = On { run, spec, workgroup, columns, cases };
+    Ok(match spec.law() {
+        Law::Commutes => Some(on.commutes()?),
+        Law::Involution => Some(on.involution()?),
+        Law::None | Law::Reorders(_) => None,
+    })
 }
 
 /// How many cases columns have.
@@ -124,7 +159,7 @@ fn cases(spec: &OpSpec, workgroup: u32, columns: &[Vec<u8>]) -> Result<usize, La
 }
 
 struct On<'a> {
-    backend: &'a dyn VyreBackend,
+    run: &'a mut dyn FnMut(&Case) -> Result<Outputs, LawError>,
     spec: &'a OpSpec,
     workgroup: u32,
     columns: &'a [Vec<u8>],
@@ -132,7 +167,7 @@ struct On<'a> {
 }
 
 impl On<'_> {
-    fn commutes(&self) -> Result<LawOutcome, LawError> {
+    fn commutes(&mut self) -> Result<Sides, LawError> {
         if !matches!(&self.spec.signature().inputs[..], [first, second, ..] if first == second) {
             return Err(self.misfit("its law is that operands may be swapped, and its first two are of different types"));
         }
@@ -141,10 +176,10 @@ impl On<'_> {
         let mut swapped = self.columns.to_vec();
         swapped.swap(0, 1);
         let found = self.run(&program, swapped)?;
-        Ok(self.compare(&expected, &found))
+        Ok(Sides { expected, found })
     }
 
-    fn involution(&self) -> Result<LawOutcome, LawError> {
+    fn involution(&mut self) -> Result<Sides, LawError> {
         let signature = self.spec.signature();
         let (1, 1, Some(ty)) = (signature.inputs.len(), signature.outputs.len(), signature.inputs.first()) else {
             return Err(self.misfit("its law is that it undoes itself, and it has more operands or results than one"));
@@ -156,42 +191,43 @@ impl On<'_> {
         let once = self.run(&program, self.columns.to_vec())?;
         let twice = self.run(&program, once)?;
         // What the operand is after it was loaded and stored: a NaN has lost its payload.
-        let expected = self.run(&identity(ty, self.workgroup), self.columns.to_vec())?;
-        Ok(self.compare(&expected, &twice))
+        let same = identity(ty, self.workgroup).with_floats(program.parts().floats);
+        let expected = self.run(&same, self.columns.to_vec())?;
+        Ok(Sides { expected, found: twice })
     }
 
     fn misfit(&self, problem: &str) -> LawError {
         LawError::Spec(SpecError { op: self.spec.id().into(), problem: problem.into() })
     }
 
-    fn run(&self, program: &Program, columns: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, LawError> {
+    fn run(&mut self, program: &Program, columns: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, LawError> {
         let target = Target::new(self.spec, program, self.workgroup).map_err(LawError::Spec)?;
         let case = target.case(&Dispatch { cases: self.cases, columns }).map_err(LawError::Columns)?;
-        let outputs = caught(|| self.backend.dispatch_borrowed(program, &case.input_slices(), &case.config))
-            .map_err(LawError::Panicked)?
-            .map_err(LawError::Backend)?;
+        let outputs = (self.run)(&case)?;
         let whole = |output: &Vec<u8>| output.len().is_multiple_of(self.cases);
         match outputs.len() == self.spec.signature().outputs.len() && outputs.iter().all(whole) {
             true => Ok(outputs),
             false => Err(LawError::Backend(BackendError::new("the outputs are not those of the program"))),
         }
     }
+}
 
-    fn compare(&self, expected: &[Vec<u8>], found: &[Vec<u8>]) -> LawOutcome {
+impl Sides {
+    fn compare(&self, spec: &OpSpec, workgroup: u32, columns: &[Vec<u8>], cases: usize) -> LawOutcome {
         let part = |columns: &[Vec<u8>], case: usize| -> Vec<Vec<u8>> {
-            let of = |column: &Vec<u8>| column.chunks(column.len() / self.cases).nth(case).map_or_else(Vec::new, <[u8]>::to_vec);
+            let of = |column: &Vec<u8>| column.chunks(column.len() / cases).nth(case).map_or_else(Vec::new, <[u8]>::to_vec);
             columns.iter().map(of).collect()
         };
-        match (0..self.cases).find(|case| part(expected, *case) != part(found, *case)) {
-            None => LawOutcome::Held(self.cases),
+        match (0..cases).find(|case| part(&self.expected, *case) != part(&self.found, *case)) {
+            None => LawOutcome::Held(cases),
             Some(case) => LawOutcome::Broken(LawFailure {
-                op: self.spec.id().into(),
-                law: self.spec.law(),
-                workgroup: self.workgroup,
+                op: spec.id().into(),
+                law: spec.law(),
+                workgroup,
                 case,
-                operands: part(self.columns, case),
-                expected: part(expected, case).concat(),
-                found: part(found, case).concat(),
+                operands: part(columns, case),
+                expected: part(&self.expected, case).concat(),
+                found: part(&self.found, case).concat(),
             }),
         }
     }

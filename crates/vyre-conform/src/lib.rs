@@ -45,7 +45,7 @@ pub mod swap;
 pub mod teeth;
 mod unit;
 
-pub use cases::{Cases, KernelCases, ProgramCases};
+pub use cases::{Cases, CheckCases, KernelCases, LargeCases, LitmusCases, ProgramCases};
 pub use date::Date;
 pub use digest::Digest;
 pub use error::RunError;
@@ -54,6 +54,6 @@ pub use plan::{Plan, Section, Tier, Unit};
 pub use query::Selection;
 pub use report::{ParityFailure, Remark, RunReport, Summary};
 pub use space::{Draw, Evidence, Space};
-pub use spec::{Columns, Comparator, Extent, OpSignature, OpSpec, OpSpecBuilder, Shape, SpecError};
+pub use spec::{Columns, Comparator, Extent, OpSignature, OpSpec, OpSpecBuilder, Shape, SpecError, Trap};
 pub use stream::{FnProgress, InputGenerator, ProgressSink, StreamingProgress, StreamingRunner, UNIT};
 pub use swap::{ConformDispatchConfig, ExecutionModel, SwapBackend, WgslBackend, with_backend_swap};

@@ -12,12 +12,13 @@ use crate::spec::OpSpec;
 use crate::stream::UNIT;
 use std::sync::Arc;
 use vyre_foundation::ir::Program;
+use vyre_spec::op::Law;
 
 /// Cases of a unit if each is a dispatch of its own.
 const DISPATCHES: u64 = 64;
 
 /// How much of the suite is run.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Tier {
     /// A minute: whether anything is wrong.
     Smoke,
@@ -53,8 +54,16 @@ impl Tier {
         }
     }
 
-    /// How many dispatches with programs of their own it takes of so many.
-    fn whole(self, all: u64) -> u64 {
+    /// How many dispatches with programs of their own it takes of so many. Those that are looked at for something rare are large.
+    fn whole(self, cases: &dyn Cases) -> u64 {
+        let all = cases.cases();
+        if cases.is_order_dependent() {
+            return match self {
+                Tier::Smoke => all.min(12),
+                Tier::Standard => all.min(192),
+                Tier::Deep => all.min(1 << 14),
+            };
+        }
         match self {
             Tier::Smoke => all.min(1 << 9),
             Tier::Standard => all.min(1 << 14),
@@ -84,7 +93,7 @@ impl Tier {
 /// Cases of a space that every tier takes, however large one is.
 const FEWEST: u64 = 16;
 
-/// A program of an op at a workgroup size over a space of cases.
+/// A program of an op at a workgroup size over a space of cases, the law of one, or dispatches with programs of their own.
 pub struct Section {
     pub(crate) info: SectionInfo,
     pub(crate) what: What,
@@ -100,6 +109,8 @@ pub(crate) enum What {
         program: Arc<Program>,
         space: Arc<dyn Space>,
     },
+    /// Cases of an op, on which its law is tried.
+    Law { spec: usize, program: Arc<Program>, space: Arc<dyn Space> },
     /// Dispatches with programs of their own.
     Whole(Arc<dyn Cases>),
 }
@@ -147,7 +158,8 @@ impl Plan {
     ///
     /// If a query means nothing, or all of them together.
     pub fn new(specs: Vec<OpSpec>, cases: Vec<Arc<dyn Cases>>, selection: &Selection, tier: Tier) -> Result<Plan, String> {
-        let mut sections: Vec<Section> = cases.into_iter().map(|cases| whole(cases, tier)).collect();
+        let belongs = |cases: &Arc<dyn Cases>| cases.first_tier() <= tier;
+        let mut sections: Vec<Section> = cases.into_iter().filter(belongs).map(|cases| whole(cases, tier)).collect();
         for (number, spec) in specs.iter().enumerate() {
             let spaces: Vec<Arc<dyn Space>> = derived(spec).into_iter().chain(spec.spaces.iter().cloned()).collect();
             for (alternative, program) in spec.programs() {
@@ -161,6 +173,7 @@ impl Plan {
                     }
                 }
             }
+            sections.extend(spaces.iter().filter_map(|space| law(spec, number, space, tier)));
         }
         sections.sort_by(|one, other| one.info.id.cmp(&other.info.id));
         if let Some(pair) = sections.windows(2).find(|pair| pair[0].info.id == pair[1].info.id) {
@@ -269,9 +282,27 @@ fn section(
     Some(Section { info, what, unit })
 }
 
+/// The section in which the law of an op is tried, if it has one: on the values at which ops go wrong, at one workgroup size.
+fn law(spec: &OpSpec, number: usize, space: &Arc<dyn Space>, tier: Tier) -> Option<Section> {
+    match spec.law {
+        Law::Commutes | Law::Involution => {}
+        Law::None | Law::Reorders(_) => return None,
+    }
+    if space.evidence() != Evidence::Boundary {
+        return None;
+    }
+    let size = *spec.workgroup_sizes.last()?;
+    let program = Arc::new(spec.program([size, 1, 1]));
+    let mut section = section(spec, number, None, size, &program, space, tier)?;
+    section.info.op = format!("law.{}", spec.id);
+    section.info.id = format!("law.{}", section.info.id);
+    section.what = What::Law { spec: number, program, space: space.clone() };
+    Some(section)
+}
+
 /// The section of dispatches with programs of their own.
 fn whole(cases: Arc<dyn Cases>, tier: Tier) -> Section {
-    let asked = tier.whole(cases.cases());
+    let asked = tier.whole(&*cases);
     let info = SectionInfo {
         id: format!("{}:{}", cases.op(), cases.space()),
         op: cases.op().into(),
@@ -285,7 +316,7 @@ fn whole(cases: Arc<dyn Cases>, tier: Tier) -> Section {
         launches: asked,
         profile: cases.profile(),
         outputs: Vec::new(),
-        is_order_dependent: false,
+        is_order_dependent: cases.is_order_dependent(),
     };
     Section { info, what: What::Whole(cases), unit: DISPATCHES }
 }
@@ -307,7 +338,7 @@ fn hash(specs: &[OpSpec], sections: &[Section]) -> Digest {
         let info = &section.info;
         parts.push(format!("{} {} {}", info.id, info.space_cases, section.unit).into_bytes());
         parts.push(match &section.what {
-            What::Op { program, .. } => program.fingerprint().to_vec(),
+            What::Op { program, .. } | What::Law { program, .. } => program.fingerprint().to_vec(),
             What::Whole(cases) => cases.identity(),
         });
     }

@@ -91,7 +91,10 @@ impl Shown {
             [] => Err(Failure::Device(failure.message.clone())),
             bytes => Ok(columns(bytes)),
         };
-        let expected = Ok(columns(&failure.cpu_output));
+        let expected = match target.trap(&alone) {
+            Ok(Some(trap)) => Err(trap),
+            Ok(None) | Err(_) => Ok(columns(&failure.cpu_output)),
+        };
         Shown { failure, alone: Some(Alone { case, expected, found }), smaller: None }
     }
 
@@ -117,6 +120,12 @@ impl Shown {
     /// The case by itself, and what the device made of it.
     pub fn alone(&self) -> Option<(&Case, &Result<Outputs, Failure>)> {
         self.alone.as_ref().map(|alone| (&alone.case, &alone.found))
+    }
+
+    /// A finding about the law of an op. What is expected is what the device itself gave, so there is nothing to hold it to later.
+    pub fn of_law(target: &Target<'_>, place: Place<'_>, finding: Finding, dispatch: &Dispatch) -> Shown {
+        let input = target.layout.case_of(dispatch, finding.case);
+        Shown { failure: failure(target, place, finding, input), alone: None, smaller: None }
     }
 
     /// A case that could not be dispatched at all.

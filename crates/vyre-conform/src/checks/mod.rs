@@ -6,7 +6,7 @@
 pub mod directive;
 mod run;
 
-pub use run::{FileOutcome, FileVerdict, Problem, on_backend};
+pub use run::{FileOutcome, FileVerdict, Problem, Stated, on_backend, stated};
 
 /// Every check file of vyre: its path below `checks/`, and its bytes.
 pub const EMBEDDED: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/checks.rs"));

@@ -8,7 +8,7 @@ use vyre_foundation::config::DispatchConfig;
 use vyre_foundation::ir::Program;
 use vyre_foundation::{Report, diagnostic, launch, text};
 use vyre_spec::ErrorCode;
-use vyre_worker::caught;
+use vyre_worker::{Failure, Outputs, caught};
 
 /// A line of a check file and what is to be said about it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -131,6 +131,68 @@ fn one(backend: &dyn VyreBackend, program: &Program, directive: &Directive, refu
         | Kind::Formatted(_)
         | Kind::Corrupt(..) => Tried::Elsewhere,
     }
+}
+
+/// A dispatch that a check file describes, and what it says comes of it.
+#[derive(Clone, Debug)]
+pub struct Stated {
+    /// The line, from 1.
+    pub line: usize,
+    /// The dispatch.
+    pub case: Case,
+    /// Its outputs, or the trap that it ends with.
+    pub outcome: Result<Outputs, Failure>,
+}
+
+/// The dispatches that a check file says the outcome of, without those in which the order of invocations may show.
+///
+/// # Errors
+///
+/// The file is no check file.
+pub fn stated(bytes: &[u8]) -> Result<Vec<Stated>, String> {
+    let directives = directive::parse(&String::from_utf8_lossy(bytes))?;
+    let read = diagnostic::utf8("check.vyre", directive::program_text(bytes)).and_then(|text| text::parse("check.vyre", text));
+    let Ok(program) = read else { return Ok(Vec::new()) };
+    let mut all = Vec::new();
+    for directive in directives {
+        let line = directive.lines.start + 1;
+        let (launch, trap, expected) = match &directive.kind {
+            Kind::Run(launch, expected) => (launch, None, expected.as_slice()),
+            Kind::Trap(launch, tag, invocation) => (launch, Some(Failure::Trap { tag: *tag, invocation: *invocation }), &[][..]),
+            Kind::Refuse(..)
+            | Kind::Error(..)
+            | Kind::Warn(..)
+            | Kind::Checked(..)
+            | Kind::Determinism(_)
+            | Kind::Bounds(_)
+            | Kind::LeavesAlone(_)
+            | Kind::After(..)
+            | Kind::Printed(_)
+            | Kind::Formatted(_)
+            | Kind::Corrupt(..) => continue,
+        };
+        let Ok(case) = case(&program, launch)? else { continue };
+        if matches!(order::of(&case), Ok(Order::Shows(_))) {
+            continue;
+        }
+        let outcome = match trap {
+            Some(trap) => Err(trap),
+            None => Ok(outputs(&case.specialized().map_err(|report| report.to_string())?, expected)?),
+        };
+        all.push(Stated { line, case, outcome });
+    }
+    Ok(all)
+}
+
+/// The bytes of all outputs, as a file has them.
+fn outputs(program: &Program, expected: &[Binding]) -> Result<Outputs, String> {
+    let elements = directive::elements(program);
+    let of = |name: String| {
+        let binding = expected.iter().find(|binding| binding.name == name);
+        let binding = binding.ok_or_else(|| format!("the output `{name}` is not mentioned"))?;
+        directive::encode(&elements[&name], &binding.text)
+    };
+    program.interface().outputs.iter().map(|i| of(program.buffers()[*i].name.to_string())).collect()
 }
 
 type Outcome = Result<Vec<Vec<u8>>, BackendError>;

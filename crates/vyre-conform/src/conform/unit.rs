@@ -38,8 +38,9 @@ pub(crate) fn examine(
     let info = &section.info;
     let salt = salt(plan, unit, seed);
     examiner.flip = flip;
-    let cases = match &section.what {
-        What::Op { spec, program, space } => OpCases::new(plan.spec(*spec), program, &**space, info, seed)?,
+    let (cases, is_law) = match &section.what {
+        What::Op { spec, program, space } => (OpCases::new(plan.spec(*spec), program, &**space, info, seed)?, false),
+        What::Law { spec, program, space } => (OpCases::new(plan.spec(*spec), program, &**space, info, seed)?, true),
         What::Whole(cases) => return examine_whole(info, &**cases, unit, examiner, seed, salt),
     };
     let mut sum = UnitSum::new(unit.first);
@@ -51,12 +52,19 @@ pub(crate) fn examine(
     while from < end && skipped.is_none() {
         let to = end.min(from + step);
         let dispatches = cases.dispatches(from..to);
-        let mut examined = examiner.examine(&cases.target, dispatches.clone(), salt).map_err(|NotRun(why)| why)?;
+        let examined = match is_law {
+            false => examiner.examine(&cases.target, dispatches.clone(), salt),
+            true => examiner.examine_law(&cases.target, &dispatches[0], salt),
+        };
+        let mut examined = examined.map_err(|NotRun(why)| why)?;
         sum.take(&examined, to - from);
         for finding in examined.findings.drain(..).take(KEPT - shown.len().min(KEPT)) {
             let label = (from + finding.case as u64).to_string();
             let place = Place { section: &info.id, alternative: info.alternative.as_deref(), source: &info.space, label };
-            shown.push(Shown::new(&cases.target, place, finding, &dispatches));
+            shown.push(match is_law {
+                false => Shown::new(&cases.target, place, finding, &dispatches),
+                true => Shown::of_law(&cases.target, place, finding, &dispatches[0]),
+            });
         }
         skipped = examined.skipped;
         from = to;
@@ -127,10 +135,16 @@ fn examine_whole(
     seed: u64,
     salt: u64,
 ) -> Result<UnitDone, String> {
-    let all: Vec<Case> = (unit.first..unit.first + unit.cases).map(|number| cases.case(seed, number)).collect();
-    let (mut examined, both) = examiner.examine_whole(&all, salt).map_err(|NotRun(why)| why)?;
     let mut sum = UnitSum::new(unit.first);
     sum.cases(unit.cases);
+    if let Some(why) = cases.lacking() {
+        sum.skip(unit.cases);
+        return Ok(UnitDone { record: sum.record(), shown: Vec::new(), skipped: Some(why) });
+    }
+    let numbers = unit.first..unit.first + unit.cases;
+    let all: Vec<Case> = numbers.clone().map(|number| cases.case(seed, number)).collect();
+    let judges = numbers.map(|number| cases.judge(seed, number)).collect();
+    let (mut examined, both) = examiner.examine_whole(&all, judges, salt).map_err(|NotRun(why)| why)?;
     sum.take(&examined, unit.cases);
     let mut shown = Vec::new();
     for finding in examined.findings.drain(..) {

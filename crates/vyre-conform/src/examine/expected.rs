@@ -5,8 +5,8 @@ use super::layout::{Dispatch, Target, part};
 use crate::spec::{Columns, frame};
 use std::collections::BTreeMap;
 use vyre_foundation::case::Case;
-use vyre_reference::{Options, run};
-use vyre_worker::caught;
+use vyre_smith::subjects::Reference;
+use vyre_worker::{Failure, Outputs, caught};
 
 /// One case in so many is given to the reference too.
 const REFERRED: usize = 100;
@@ -23,9 +23,18 @@ pub(super) struct Expected {
     sizes: Vec<usize>,
     /// Cases that the reference has run.
     pub referred: u64,
+    /// How the dispatch has to end instead; the first column then has this in words.
+    pub trap: Option<Failure>,
 }
 
 impl Expected {
+    /// Nothing is known about a dispatch of cases side by side.
+    pub fn unknown(target: &Target<'_>, dispatch: &Dispatch) -> Expected {
+        let sizes = target.layout.outputs.clone().unwrap_or_default();
+        let columns = sizes.iter().map(|size| vec![0; size * dispatch.cases]).collect();
+        Expected { columns, problems: BTreeMap::new(), odd: BTreeMap::new(), sizes, referred: 0, trap: None }
+    }
+
     /// What a case has of columns like these.
     pub fn part(&self, columns: &[Vec<u8>], case: usize) -> Vec<u8> {
         part(columns, &self.sizes, case)
@@ -38,6 +47,17 @@ impl Expected {
             (None, Some((FindingKind::Case, _))) => None,
             (None, _) => Some(self.part(&self.columns, case)),
         }
+    }
+
+    /// A trap is expected, and no outputs.
+    fn trapped(&mut self, trap: Failure) {
+        self.columns.iter_mut().for_each(Vec::clear);
+        self.sizes.fill(0);
+        if let (Some(column), Some(size)) = (self.columns.first_mut(), self.sizes.first_mut()) {
+            *column = trap.to_string().into_bytes();
+            *size = column.len();
+        }
+        self.trap = Some(trap);
     }
 
     fn problem(&mut self, case: usize, kind: FindingKind, problem: String) {
@@ -54,15 +74,30 @@ pub(super) fn of(target: &Target<'_>, dispatch: &Dispatch, salt: u64, most: usiz
         (None, Err(_)) => vec![0; target.spec.signature.outputs.len()],
     };
     let columns = sizes.iter().map(|size| vec![0; size * dispatch.cases]).collect();
-    let mut expected = Expected { columns, problems: BTreeMap::new(), odd: BTreeMap::new(), sizes, referred: 0 };
+    let mut expected = Expected { columns, problems: BTreeMap::new(), odd: BTreeMap::new(), sizes, referred: 0, trap: None };
     let Ok(case) = planned else { return expected };
+    match target.trap(dispatch) {
+        Ok(None) => {}
+        Ok(Some(trap)) => {
+            expected.trapped(trap);
+            compare_with_reference(target, dispatch, salt, &mut expected);
+            return expected;
+        }
+        Err(problem) => {
+            expected.problem(0, FindingKind::Case, problem);
+            return expected;
+        }
+    }
     if !target.spec.has_cpu() {
         match refer(&case) {
             Ok(outputs) => {
                 expected.referred = dispatch.cases as u64;
                 expected.columns = outputs;
             }
-            Err(why) => (0..dispatch.cases).for_each(|n| expected.problem(n, FindingKind::Case, why.clone())),
+            Err(failure) => {
+                let why = format!("the reference: {failure}");
+                (0..dispatch.cases).for_each(|n| expected.problem(n, FindingKind::Case, why.clone()));
+            }
         }
         return expected;
     }
@@ -170,8 +205,16 @@ fn compare_with_reference(target: &Target<'_>, dispatch: &Dispatch, salt: u64, e
     let Ok(case) = target.case(&sample) else { return };
     let given = match refer(&case) {
         Ok(given) => given,
-        Err(why) => return expected.problem(first, FindingKind::Disputed, why),
+        Err(failure) if Some(&failure) == expected.trap.as_ref() => {
+            expected.referred = 1;
+            return;
+        }
+        Err(failure) => return expected.problem(first, FindingKind::Disputed, format!("the reference: {failure}")),
     };
+    if let Some(trap) = &expected.trap {
+        let problem = format!("the suite disagrees with itself: the reference runs to the end, and {trap} is expected");
+        return expected.problem(first, FindingKind::Disputed, problem);
+    }
     expected.referred = count as u64;
     for n in 0..count {
         if expected.problems.contains_key(&(first + n)) {
@@ -188,8 +231,8 @@ fn compare_with_reference(target: &Target<'_>, dispatch: &Dispatch, salt: u64, e
 }
 
 /// What the plain interpreter gives.
-fn refer(case: &Case) -> Result<Vec<Vec<u8>>, String> {
-    run(&case.program, &case.input_slices(), &Options::from(case)).map_err(|error| format!("the reference: {error}"))
+fn refer(case: &Case) -> Result<Outputs, Failure> {
+    Reference::default().expected(case)
 }
 
 /// A number whose bits all depend on all bits of another.

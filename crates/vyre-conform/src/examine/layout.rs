@@ -1,11 +1,11 @@
 //! How the cases of a dispatch lie in its buffers.
 
-use crate::spec::{OpSpec, Shape, SpecError};
+use crate::spec::{Columns, OpSpec, Shape, SpecError, Trap};
 use std::collections::BTreeMap;
 use vyre_foundation::case::Case;
 use vyre_foundation::config::DispatchConfig;
 use vyre_foundation::ir::{DataType, Program};
-use vyre_worker::Outputs;
+use vyre_worker::{Failure, Outputs};
 
 /// Cases side by side, as the inputs of one dispatch.
 #[derive(Clone, Debug, Default)]
@@ -55,6 +55,19 @@ impl<'a> Target<'a> {
         let case = Case { program: self.program.clone(), inputs: dispatch.columns.clone(), config, fuel: 1 << 36 };
         case.plan().map_err(|report| report.to_string())?;
         Ok(case)
+    }
+
+    /// The trap that a dispatch has to end with.
+    ///
+    /// # Errors
+    ///
+    /// What the spec's function panicked with.
+    pub fn trap(&self, dispatch: &Dispatch) -> Result<Option<Failure>, String> {
+        let Some(trap) = &self.spec.trap else { return Ok(None) };
+        let inputs: Vec<&[u8]> = dispatch.columns.iter().map(Vec::as_slice).collect();
+        let columns = Columns { cases: dispatch.cases, workgroup: self.workgroup, inputs: &inputs };
+        let trap = vyre_worker::caught(|| trap(&columns)).map_err(|said| format!("trap_fn panicked: {said}"))?;
+        Ok(trap.map(|Trap { tag, invocation }| Failure::Trap { tag, invocation }))
     }
 }
 

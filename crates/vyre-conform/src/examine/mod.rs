@@ -9,6 +9,7 @@
 //! of cases one by one.
 
 mod expected;
+mod law;
 mod layout;
 mod whole;
 
@@ -143,7 +144,15 @@ impl Flip {
 
     /// Flips the bit in an answer about so many cases, rotated by some.
     fn flip(self, answer: &mut Answer, cases: usize, rotated: usize) {
-        let Ok(outputs) = &mut answer.outcome else { return };
+        let outputs = match &mut answer.outcome {
+            Ok(outputs) => outputs,
+            // It has no outputs; what can be wrong about it is its tag.
+            Err(Failure::Trap { tag, .. }) => {
+                *tag ^= 1 << (self.bit % 32);
+                return;
+            }
+            Err(_) => return,
+        };
         let with_bytes: Vec<usize> = (0..outputs.len()).filter(|n| outputs[*n].len() >= cases).collect();
         let Some(output) = with_bytes.get((self.output % with_bytes.len().max(1) as u64) as usize) else { return };
         let column = &mut outputs[*output];
@@ -252,6 +261,9 @@ impl<'s> Examiner<'s> {
         salt: u64,
     ) -> Result<Examined, NotRun> {
         let cases = dispatch.cases;
+        if let Some(trap) = expected.trap.clone() {
+            return self.judge_trap(&expected, &trap, pair);
+        }
         let confirmed = match confirm(target.program.workgroup_size(), &[&pair.first, &pair.second]) {
             Ok(confirmed) => confirmed,
             Err(problem) => return Ok(every_case(&expected, cases, FindingKind::Configuration, &problem)),
@@ -296,6 +308,44 @@ impl<'s> Examiner<'s> {
                 Ok(every_case(&expected, cases, kind, &message))
             }
         }
+    }
+}
+
+impl Examiner<'_> {
+    /// Judges a dispatch that has to end with a trap.
+    fn judge_trap(&mut self, expected: &Expected, trap: &Failure, pair: Pair) -> Result<Examined, NotRun> {
+        let outcomes = [&pair.first.outcome, &pair.second.outcome];
+        let said = |outcome: &Result<Outputs, Failure>| match outcome {
+            Ok(_) => "it ran to the end".to_string(),
+            Err(failure) => failure.to_string(),
+        };
+        for outcome in outcomes {
+            match outcome {
+                Err(Failure::NotRun(why)) => return Err(NotRun(why.clone())),
+                Err(Failure::Unsupported(why)) => return Ok(Examined { skipped: Some(why.clone()), ..Examined::default() }),
+                Ok(_) | Err(_) => {}
+            }
+        }
+        let mut judged = Examined { tested: 1, expected: expected.columns.clone(), ..Examined::default() };
+        judged.actual = expected.columns.clone();
+        if let Some(column) = judged.actual.first_mut() {
+            *column = said(outcomes[0]).into_bytes();
+        }
+        let (kind, message) = if let Some((kind, problem)) = expected.problems.get(&0) {
+            (*kind, problem.clone())
+        } else if outcomes[0] != outcomes[1] {
+            let [one, other] = outcomes.map(said);
+            (FindingKind::Nondeterministic, format!("nondeterministic: {one}; then, with {} changed, {other}", pair.changed))
+        } else if outcomes[0].as_ref().err() != Some(trap) {
+            (FindingKind::Mismatch, format!("{}, and {trap} is expected", said(outcomes[0])))
+        } else {
+            // Who traps says nothing about what ran; the dispatches of the op that end do.
+            judged.confirmed = Confirmed::Yes;
+            return Ok(judged);
+        };
+        let found = pair.first.outcome.map_or_else(|_| Vec::new(), |outputs| outputs.concat());
+        judged.findings.push(Finding { case: 0, kind, message, found, expected: Vec::new() });
+        Ok(judged)
     }
 }
 

@@ -1,9 +1,13 @@
-//! Dispatches with programs of their own, judged by the plain interpreter. What is expected may be a trap.
+//! Dispatches with programs of their own, judged by the plain interpreter or by whoever made them. What is expected may be a trap.
 
-use super::{Confirmed, Examined, Examiner, Finding, FindingKind, NotRun, confirm, has_bytes};
+use super::{Confirmed, Examined, Examiner, Finding, FindingKind, Flip, NotRun, confirm, mixed};
+use crate::cases::Judge;
 use vyre_foundation::case::Case;
 use vyre_smith::subjects::Reference;
 use vyre_worker::{Answer, Failure, Outputs, Verdict, judge};
+
+/// One case in so many that somebody else judges is given to the reference too.
+const REFERRED: u64 = 50;
 
 /// What was expected of a case and what the device gave.
 pub(crate) struct Both {
@@ -12,8 +16,8 @@ pub(crate) struct Both {
 }
 
 impl Examiner<'_> {
-    /// Judges whole dispatches, each run twice; beside the findings, what was expected and found in each.
-    pub fn examine_whole(&mut self, cases: &[Case], salt: u64) -> Result<(Examined, Vec<Both>), NotRun> {
+    /// Judges whole dispatches, each run twice; beside the findings, what was expected and found in each. There is a judge for each case.
+    pub fn examine_whole(&mut self, cases: &[Case], judges: Vec<Judge>, salt: u64) -> Result<(Examined, Vec<Both>), NotRun> {
         let count = self.subjects.len();
         let (one, other) = (salt as usize % count, (salt as usize + 1) % count);
         let limited: Option<Vec<Case>> = self.timeout.map(|_| cases.iter().map(|case| self.limited(case)).collect());
@@ -25,20 +29,42 @@ impl Examiner<'_> {
             return Err(NotRun("the subject gave fewer answers than there were cases".into()));
         }
         if let Some(flip) = self.flip.take() {
-            let mut able: Vec<&mut (Answer, Answer)> = pairs.iter_mut().filter(|(one, _)| has_bytes(one, 1)).collect();
-            let at = (flip.dispatch % able.len().max(1) as u64) as usize;
-            if let Some((one, other)) = able.get_mut(at) {
-                flip.flip(one, 1, 0);
-                flip.flip(other, 1, 0);
-            }
+            plant(flip, &mut pairs, &judges);
         }
         let names = [one, other].map(|n| self.subjects[n].name().to_string());
         let mut reference = Reference::default();
         let mut sum = Examined { expected: vec![Vec::new()], actual: vec![Vec::new()], ..Examined::default() };
         let mut both = Vec::new();
         let (mut unsupported, mut is_confirmed) = (0, true);
-        for (number, (case, (first, second))) in cases.iter().zip(pairs).enumerate() {
-            let expected = reference.expected(case);
+        for (number, ((case, (mut first, mut second)), by)) in cases.iter().zip(pairs).zip(&judges).enumerate() {
+            let is_referred = || mixed(salt.wrapping_add(number as u64)).is_multiple_of(REFERRED);
+            let (expected, disputed) = match by {
+                Judge::Reference => {
+                    sum.referred += 1;
+                    (reference.expected(case), None)
+                }
+                Judge::Stated(outcome) if is_referred() => {
+                    sum.referred += 1;
+                    let given = reference.expected(case);
+                    let differs = given != *outcome;
+                    let problem = || format!("the suite disagrees with itself: the reference gives {}", said(&given));
+                    (outcome.clone(), differs.then(problem))
+                }
+                Judge::Stated(outcome) => (outcome.clone(), None),
+                Judge::Allowed(allowed) => {
+                    // Whatever is allowed is as expected; what is not stands for what was found.
+                    let right = Ok(vec![b"an outcome that is allowed".to_vec()]);
+                    let seen = |outcome: Result<Outputs, Failure>| match outcome {
+                        Ok(outputs) => match (allowed.check)(&outputs) {
+                            Ok(()) => right.clone(),
+                            Err(forbidden) => Ok(vec![forbidden.into_bytes()]),
+                        },
+                        Err(failure) => Err(failure),
+                    };
+                    (first.outcome, second.outcome) = (seen(first.outcome), seen(second.outcome));
+                    (right, None)
+                }
+            };
             let verdicts = [judge(&expected, &first.outcome), judge(&expected, &second.outcome)];
             if let Err(Failure::NotRun(why)) = first.outcome.as_ref().and(second.outcome.as_ref()) {
                 return Err(NotRun(why.clone()));
@@ -51,14 +77,19 @@ impl Examiner<'_> {
                 continue;
             }
             sum.tested += 1;
-            sum.referred += 1;
             sum.expected[0].extend(bytes(&expected));
             sum.actual[0].extend(bytes(&first.outcome));
-            let asked = case.config.workgroup_override.unwrap_or(case.program.workgroup_size());
+            // A constant may be the size.
+            let declared = || case.specialized().map_or(case.program.workgroup_size(), |program| program.workgroup_size());
+            let asked = case.config.workgroup_override.unwrap_or_else(declared);
             let confirmed = confirm(asked, &[&first, &second]);
             is_confirmed &= confirmed == Ok(Confirmed::Yes) || first.outcome.is_err();
             let (kind, message) = if let Err(problem) = confirmed {
                 (FindingKind::Configuration, problem)
+            } else if let Some(problem) = disputed {
+                (FindingKind::Disputed, problem)
+            } else if let (Judge::Allowed(_), Some(forbidden)) = (by, forbidden(&verdicts, [&first.outcome, &second.outcome])) {
+                (FindingKind::Mismatch, forbidden)
             } else if first.outcome != second.outcome {
                 let changed =
                     if names[0] == names[1] { "nothing".into() } else { format!("{} in place of {}", names[1], names[0]) };
@@ -99,6 +130,37 @@ impl Examiner<'_> {
         case.config.timeout = self.timeout;
         case
     }
+}
+
+/// Flips a bit of one of the dispatches, where somebody has to notice it.
+fn plant(flip: Flip, pairs: &mut [(Answer, Answer)], judges: &[Judge]) {
+    // Something to flip: bytes, or the tag of a trap.
+    let can = |(one, _): &(Answer, Answer)| match &one.outcome {
+        Ok(outputs) => outputs.iter().any(|output| !output.is_empty()),
+        Err(failure) => matches!(failure, Failure::Trap { .. }),
+    };
+    let mut able: Vec<(&mut (Answer, Answer), &Judge)> = pairs.iter_mut().zip(judges).filter(|(pair, _)| can(pair)).collect();
+    let at = (flip.dispatch % able.len().max(1) as u64) as usize;
+    let Some(((one, other), by)) = able.get_mut(at) else { return };
+    for answer in [one, other] {
+        match by {
+            Judge::Reference | Judge::Stated(_) => flip.flip(answer, 1, 0),
+            Judge::Allowed(allowed) => {
+                let (output, byte) = allowed.never_set;
+                let outputs = answer.outcome.as_mut().ok();
+                if let Some(byte) = outputs.and_then(|outputs| outputs.get_mut(output)?.get_mut(byte)) {
+                    *byte ^= 0x80;
+                }
+            }
+        }
+    }
+}
+
+/// What was seen in the first dispatch that shows something else than what is allowed; nothing if none does, or one failed.
+fn forbidden(verdicts: &[Verdict; 2], outcomes: [&Result<Outputs, Failure>; 2]) -> Option<String> {
+    let wrong = verdicts.iter().zip(outcomes).find(|(verdict, _)| **verdict == Verdict::Wrong(vyre_worker::Kind::Bytes));
+    let bytes = wrong.and_then(|(_, outcome)| outcome.as_ref().ok()?.first().cloned())?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// The outcome as bytes to be hashed: outputs behind their lengths, or what is said about it.

@@ -18,6 +18,7 @@ pub use table::LITMUS;
 
 use std::collections::BTreeSet;
 use std::fmt;
+use vyre_foundation::case::Case;
 
 /// A location of a test: 0 is `x`, 1 is `y`.
 pub type Location = u8;
@@ -140,6 +141,24 @@ impl Litmus {
             };
             steps.iter().map(number).collect()
         })
+    }
+
+    /// A dispatch of many copies of it.
+    ///
+    /// # Errors
+    ///
+    /// If the parameters cannot be used.
+    pub(crate) fn case(&self, stress: &Stress) -> Result<Case, LitmusError> {
+        run::case(self, stress)
+    }
+
+    /// What the copies of such a dispatch saw, from its outputs.
+    ///
+    /// # Errors
+    ///
+    /// If they are not its outputs.
+    pub(crate) fn seen(&self, stress: &Stress, outputs: &[Vec<u8>]) -> Result<Vec<Outcome>, LitmusError> {
+        run::seen(self, stress, outputs)
     }
 
     /// Every outcome that the language allows, from the reference.

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use vyre_driver::{BackendError, DispatchConfig, VyreBackend};
 use vyre_foundation::Report;
+use vyre_foundation::case::Case;
 use vyre_foundation::launch::LaunchConfig;
 use vyre_reference::{Options, RunError, Schedule};
 use vyre_worker::caught;
@@ -107,6 +108,22 @@ pub fn run(backend: &dyn VyreBackend, litmus: &Litmus, stress: &Stress, rounds: 
         }
     }
     Ok(LitmusReport { name: litmus.name, seen, allowed })
+}
+
+/// Many copies as a dispatch.
+pub(super) fn case(litmus: &Litmus, stress: &Stress) -> Result<Case, LitmusError> {
+    if let Some(problem) = stress.problem() {
+        return Err(LitmusError::Stress(problem));
+    }
+    let copies = copies(litmus, &litmus.numbered(), stress).map_err(LitmusError::Program)?;
+    let config = DispatchConfig { grid_override: Some([copies.groups, 1, 1]), ..DispatchConfig::default() };
+    Ok(Case { config, ..Case::new(copies.program, Vec::new()) })
+}
+
+/// What its copies saw.
+pub(super) fn seen(litmus: &Litmus, stress: &Stress, outputs: &[Vec<u8>]) -> Result<Vec<Outcome>, LitmusError> {
+    let copies = copies(litmus, &litmus.numbered(), stress).map_err(LitmusError::Program)?;
+    copies.outcomes(outputs).ok_or(LitmusError::Outputs)
 }
 
 /// One copy under every interleaving of every order of its invocations' steps.

@@ -1,6 +1,6 @@
 //! Specs from their parts.
 
-use super::{BatchFn, Columns, Comparator, CpuFn, Extent, OpSignature, OpSpec, ProgramFn, Shape};
+use super::{BatchFn, Columns, Comparator, CpuFn, Extent, OpSignature, OpSpec, ProgramFn, Shape, Trap, TrapFn};
 use crate::space::Space;
 use std::fmt;
 use std::sync::Arc;
@@ -33,6 +33,7 @@ pub struct OpSpecBuilder {
     shape: Option<Shape>,
     cpu: Option<CpuFn>,
     batch: Option<BatchFn>,
+    trap: Option<TrapFn>,
     program: Option<ProgramFn>,
     alternatives: Vec<(String, ProgramFn)>,
     comparator: Comparator,
@@ -75,6 +76,7 @@ impl OpSpecBuilder {
             shape: None,
             cpu: None,
             batch: None,
+            trap: None,
             program: None,
             alternatives: Vec::new(),
             comparator: Comparator::Exact,
@@ -110,6 +112,14 @@ impl OpSpecBuilder {
     #[must_use]
     pub fn cpu_batch(mut self, batch: impl Fn(&Columns<'_>, &mut [&mut [u8]]) + Send + Sync + 'static) -> Self {
         self.batch = Some(Arc::new(batch));
+        self
+    }
+
+    /// Which trap a dispatch ends with, if it ends with one: then it has no outputs, and nobody asks what they would be. For ops whose
+    /// cases are dispatches.
+    #[must_use]
+    pub fn trap_fn(mut self, trap: impl Fn(&Columns<'_>) -> Option<Trap> + Send + Sync + 'static) -> Self {
+        self.trap = Some(Arc::new(trap));
         self
     }
 
@@ -205,6 +215,9 @@ impl OpSpecBuilder {
                     .map_err(|problem| error(format!("the program{} for workgroups of {size}: {problem}", behind(name))))?;
             }
         }
+        if self.trap.is_some() && !matches!(self.shape, Some(Shape::Dispatch(_))) {
+            return Err(error("it can trap, and its cases are not dispatches of their own".into()));
+        }
         let element = || Shape::Elements(Extent::element(signature.inputs.len(), signature.outputs.len()));
         let shape = self.shape.unwrap_or_else(element);
         for size in &self.workgroup_sizes {
@@ -220,6 +233,7 @@ impl OpSpecBuilder {
             shape,
             cpu: self.cpu,
             batch: self.batch,
+            trap: self.trap,
             program,
             alternatives: self.alternatives,
             comparator: self.comparator,

@@ -13,7 +13,7 @@ mod shape;
 
 pub use build::{OpSpecBuilder, SpecError};
 pub use comparator::{Agree, Comparator};
-pub use shape::{Columns, Extent, Shape, frame, frames};
+pub use shape::{Columns, Extent, Shape, Trap, frame, frames};
 
 use std::fmt;
 use std::sync::Arc;
@@ -38,6 +38,9 @@ pub type CpuFn = Arc<dyn Fn(&[u8]) -> Vec<u8> + Send + Sync>;
 /// The results of many cases: writes every output completely. The slices are as long as the cases need.
 pub type BatchFn = Arc<dyn Fn(&Columns<'_>, &mut [&mut [u8]]) + Send + Sync>;
 
+/// The trap that a dispatch ends with, if it does.
+pub type TrapFn = Arc<dyn Fn(&Columns<'_>) -> Option<Trap> + Send + Sync>;
+
 /// An op under test. [`OpSpec::builder`] makes one.
 #[derive(Clone)]
 pub struct OpSpec {
@@ -47,6 +50,7 @@ pub struct OpSpec {
     pub(crate) shape: Shape,
     pub(crate) cpu: Option<CpuFn>,
     pub(crate) batch: Option<BatchFn>,
+    pub(crate) trap: Option<TrapFn>,
     pub(crate) program: ProgramFn,
     pub(crate) alternatives: Vec<(String, ProgramFn)>,
     pub(crate) comparator: Comparator,
@@ -136,6 +140,12 @@ impl OpSpec {
     #[must_use]
     pub fn cpu_batch(&self) -> Option<&BatchFn> {
         self.batch.as_ref()
+    }
+
+    /// Which trap a dispatch ends with, if its cases can trap.
+    #[must_use]
+    pub fn trap_fn(&self) -> Option<&TrapFn> {
+        self.trap.as_ref()
     }
 
     /// When results of a device agree with the expected ones.

@@ -59,6 +59,15 @@ impl fmt::Debug for Shape {
     }
 }
 
+/// How a dispatch ends that traps: it has no outputs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Trap {
+    /// The number in the `trap` statement.
+    pub tag: u32,
+    /// The smallest invocation that traps: by z, then y, then x.
+    pub invocation: [u32; 3],
+}
+
 /// The inputs of cases side by side.
 #[derive(Clone, Copy, Debug)]
 pub struct Columns<'a> {

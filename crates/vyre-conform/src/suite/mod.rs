@@ -1,11 +1,15 @@
-//! The specs of the language: every op on every type, what invocations do together, and kernels that are made of them.
+//! The specs of the language: every op on every type, what invocations do together, memory and geometry, and
+//! kernels that are made of all that.
 
 mod compositions;
+mod dispatches;
 pub mod elementwise;
+mod random;
 mod shared;
 mod thresholds;
 
 pub use compositions::compositions;
+pub use dispatches::dispatches;
 pub use elementwise::elementwise;
 pub use shared::shared;
 
@@ -14,5 +18,5 @@ use crate::spec::OpSpec;
 /// All of them.
 #[must_use]
 pub fn all() -> Vec<OpSpec> {
-    elementwise().into_iter().chain(shared()).chain(compositions()).collect()
+    elementwise().into_iter().chain(shared()).chain(dispatches()).chain(compositions()).collect()
 }

@@ -78,8 +78,12 @@ fn bite(plan: &Plan, mutant: &Mutant, seed: u64, stop: &AtomicBool) -> Bite {
         }
         let unit = plan.unit(number);
         let section = &plan.sections()[unit.section];
-        if let What::Op { program, .. } = &section.what {
-            let place = std::sync::Arc::as_ptr(program);
+        let program = match &section.what {
+            What::Op { program, .. } | What::Law { program, .. } => Some(&**program),
+            What::Whole(cases) => cases.program(),
+        };
+        if let Some(program) = program {
+            let place = std::ptr::from_ref(program);
             let applies = match last {
                 Some((before, applies)) if before == place => applies,
                 _ => mutant.applies(program),

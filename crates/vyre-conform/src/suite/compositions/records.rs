@@ -1,7 +1,8 @@
 //! Compositions in which an invocation works alone: a case is a record.
 
-use super::cases::{Drawn, OfCase, Part, Random, byte_counts, counts, long_words, of_words, spec, words};
+use super::cases::{OfCase, Part, byte_counts, counts, long_words, spec};
 use crate::spec::{Extent, OpSpecBuilder};
+use crate::suite::random::{Drawn, Random, of_words, words};
 use vyre_foundation::ir::{DataType, Program};
 use vyre_ops::{hash, random};
 use vyre_spec::Scalar;

@@ -1,7 +1,8 @@
 //! Compositions in which a workgroup works on a row: a case is a row.
 
-use super::cases::{Drawn, OfCase, Part, Random, counts, floats, of_floats, of_words, spec, words};
+use super::cases::{OfCase, Part, counts, floats, of_floats, spec};
 use crate::spec::{Extent, OpSpecBuilder};
+use crate::suite::random::{Drawn, Random, of_words, words};
 use vyre_foundation::ir::{DataType, Program, Scalar};
 use vyre_ops::fft::{Direction, fft, fft_on_cpu};
 use vyre_ops::norm::{softmax, softmax_on_cpu};

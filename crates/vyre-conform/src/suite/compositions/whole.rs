@@ -1,7 +1,8 @@
 //! Compositions over whole buffers: a case is a dispatch.
 
-use super::cases::{Drawn, Random, floats, of_floats, of_words, words};
+use super::cases::{floats, of_floats};
 use crate::spec::{OpSpec, OpSpecBuilder, frames};
+use crate::suite::random::{Drawn, Random, of_words, words};
 use vyre_foundation::config::DispatchConfig;
 use vyre_foundation::ir::{DataType, Program};
 use vyre_ops::reduce::{Combine, Integer, reduce, reduce_i32_on_cpu, reduce_u32_on_cpu};

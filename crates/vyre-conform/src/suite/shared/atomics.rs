@@ -13,7 +13,7 @@ use vyre_spec::Scalar;
 use vyre_spec::op::{AtomicOp, Effect};
 
 /// The value that an op leaves.
-fn left(op: AtomicOp, signed: bool, old: u32, a: u32, b: u32) -> u32 {
+pub(in crate::suite) fn left(op: AtomicOp, signed: bool, old: u32, a: u32, b: u32) -> u32 {
     let less = if signed { (a as i32) < old as i32 } else { a < old };
     match op {
         AtomicOp::Load => old,

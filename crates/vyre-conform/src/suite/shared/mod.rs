@@ -8,6 +8,8 @@ mod barriers;
 mod control;
 mod subgroups;
 
+pub(super) use atomics::left;
+
 use crate::spec::{Extent, OpSpec, OpSpecBuilder};
 use std::sync::Arc;
 use vyre_foundation::ir::{DataType, Program};
