@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::{Arc, LazyLock};
-use vyre_conform::suite::{elementwise, shared};
+use vyre_conform::suite::{algebra as expressions, elementwise, shared};
 use vyre_conform::{Columns, Draw, OpSpec, Shape, Space, space};
 use vyre_foundation::ir::{Access, Program};
 use vyre_foundation::launch::LaunchConfig;
@@ -156,7 +156,8 @@ fn check(specs: &[OpSpec]) {
 
 /// All specs, made once.
 fn suite() -> &'static [OpSpec] {
-    static SUITE: LazyLock<Vec<OpSpec>> = LazyLock::new(|| elementwise().into_iter().chain(shared()).collect());
+    static SUITE: LazyLock<Vec<OpSpec>> =
+        LazyLock::new(|| elementwise().into_iter().chain(expressions()).chain(shared()).collect());
     &SUITE
 }
 
@@ -178,6 +179,11 @@ fn booleans() {
 #[test]
 fn floats() {
     check_family("ops.float");
+}
+
+#[test]
+fn algebra() {
+    check_family("algebra");
 }
 
 #[test]

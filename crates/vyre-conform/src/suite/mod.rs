@@ -1,6 +1,7 @@
 //! The specs of the language: every op on every type, what invocations do together, memory and geometry, and
 //! kernels that are made of all that.
 
+mod algebra;
 mod compositions;
 mod dispatches;
 pub mod elementwise;
@@ -8,6 +9,7 @@ mod random;
 mod shared;
 mod thresholds;
 
+pub use algebra::algebra;
 pub use compositions::compositions;
 pub use dispatches::dispatches;
 pub use elementwise::elementwise;
@@ -18,5 +20,5 @@ use crate::spec::OpSpec;
 /// All of them.
 #[must_use]
 pub fn all() -> Vec<OpSpec> {
-    elementwise().into_iter().chain(shared()).chain(dispatches()).chain(compositions()).collect()
+    elementwise().into_iter().chain(algebra()).chain(shared()).chain(dispatches()).chain(compositions()).collect()
 }

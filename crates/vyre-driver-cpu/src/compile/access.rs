@@ -64,7 +64,19 @@ impl Element {
             DataType::I4 => Element::Nibble(Nibble::I4),
             DataType::FP4 => Element::Nibble(Nibble::Fp4),
             DataType::NF4 => Element::Nibble(Nibble::Nf4),
-            other => Element::Words(components_of(other.value_type()?)),
+            other @ DataType::Vec2U32
+            | other @ DataType::Vec4U32
+            | other @ DataType::Bytes
+            | other @ DataType::Tensor
+            | other @ DataType::Array { .. }
+            | other @ DataType::Handle(_)
+            | other @ DataType::Opaque(_)
+            | other @ DataType::Vec { .. }
+            | other @ DataType::TensorShaped { .. }
+            | other @ DataType::SparseCsr { .. }
+            | other @ DataType::SparseCoo { .. }
+            | other @ DataType::SparseBsr { .. }
+            | other @ DataType::DeviceMesh { .. } => Element::Words(components_of(other.value_type()?)),
         })
     }
 
@@ -477,7 +489,15 @@ impl Lower<'_> {
                         // A zero of the type, and not what zero bits are.
                         match element {
                             Element::Nibble(_) => self.v3(V3::vpand, v, *active),
-                            _ => v,
+                            Element::Word
+                            | Element::Double
+                            | Element::Byte { .. }
+                            | Element::Half { .. }
+                            | Element::F16
+                            | Element::Bf16
+                            | Element::E4m3
+                            | Element::E5m2
+                            | Element::Words(_) => v,
                         }
                     })
                     .collect();
@@ -615,7 +635,13 @@ impl Lower<'_> {
                     Element::F16 => 0,
                     Element::Bf16 => 1,
                     Element::E4m3 => 2,
-                    _ => 3,
+                    Element::Word
+                    | Element::Double
+                    | Element::Byte { .. }
+                    | Element::Half { .. }
+                    | Element::E5m2
+                    | Element::Nibble(_)
+                    | Element::Words(_) => 3,
                 };
                 self.call_narrow(format, v)
             }
@@ -651,7 +677,7 @@ impl Lower<'_> {
             let a = match self.loc(value, component) {
                 Loc::Lit(bits) if !is_float(scalar) => self.imm(bits),
                 Loc::G(a) => a,
-                loc => {
+                loc @ Loc::Lit(_) | loc @ Loc::Linear(..) | loc @ Loc::Splat(_) | loc @ Loc::Parts(_) => {
                     let v = self.as_vectors(scalar, &loc)[0];
                     let nan = self.may_be_nan(value);
                     let v = self.stored_vector(element, scalar, nan, v);

@@ -175,7 +175,13 @@ impl Lower<'_> {
         let (index, limit) = match *self.ssa.op(cond)? {
             Op::Binary { op: BinaryOp::Lt, ty: Scalar::U32, left, right } => (left, right),
             Op::Binary { op: BinaryOp::Gt, ty: Scalar::U32, left, right } => (right, left),
-            _ => return None,
+            Op::Unary { .. }
+            | Op::Binary { .. }
+            | Op::Ternary { .. }
+            | Op::Cast { .. }
+            | Op::Bitcast { .. }
+            | Op::Vector { .. }
+            | Op::Extract { .. } => return None,
         };
         (self.shape(index) == Shape::Linear(1) && self.shape(limit) == Shape::Uniform).then_some((index, limit))
     }
@@ -401,7 +407,7 @@ impl Lower<'_> {
         let start = self.loc(from, 0);
         self.copy_to(Scalar::U32, &Loc::G(counter), &start, &None);
         let limit = self.g_src(to);
-        if !trips.is_some_and(|trips| trips.at_least > 0) {
+        if trips.is_none_or(|trips| trips.at_least == 0) {
             self.push(Inst::JumpIf { cond: Cond::AboveEqual, width: Width::W32, a: counter, b: limit, to: exit });
         }
         let argument = self.ssa.region(body).args[0];

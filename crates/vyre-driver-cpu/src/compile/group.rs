@@ -637,7 +637,13 @@ impl Lower<'_> {
             Op::Binary { op: BinaryOp::Gt, ty: Scalar::U32, left, right } => (right, left, false),
             // The leader of a workgroup, for one.
             Op::Binary { op: BinaryOp::Eq, ty: Scalar::U32, left, right } => (left, right, true),
-            _ => return None,
+            Op::Unary { .. }
+            | Op::Binary { .. }
+            | Op::Ternary { .. }
+            | Op::Cast { .. }
+            | Op::Bitcast { .. }
+            | Op::Vector { .. }
+            | Op::Extract { .. } => return None,
         };
         let by_id = ssa.leaf(index) == Some(Leaf::Builtin { builtin: Builtin::Local(Axis::X) });
         if !nothing_else || !private || !by_id || !self.can_be_made_again(limit, 0) || self.shape(limit) != Shape::Uniform {

@@ -160,7 +160,9 @@ pub(crate) extern "sysv64" fn subgroup(frame: *mut u8, _: *mut u8, argument: u64
     };
     let first = |lane: usize| match ty {
         Scalar::Bool => u64::from(read(area::FIRST, lane, false) != 0),
-        _ => canonicalize(ty, mode, read(area::FIRST, lane, wide)),
+        Scalar::U32 | Scalar::I32 | Scalar::U64 | Scalar::I64 | Scalar::F32 | Scalar::F64 => {
+            canonicalize(ty, mode, read(area::FIRST, lane, wide))
+        }
     };
     let is_active = |lane: usize| active >> lane & 1 == 1;
     for lane in 0..lanes {

@@ -507,14 +507,25 @@ impl Lower<'_> {
                     Axis::Y => n / nx % ny,
                     Axis::Z => n / nx / ny,
                 },
-                _ => n % self.ssa.kernel.subgroup.unwrap_or(1),
+                Builtin::Workgroup(_)
+                | Builtin::InvocationCount(_)
+                | Builtin::WorkgroupCount(_)
+                | Builtin::LocalCount(_)
+                | Builtin::SubgroupLane
+                | Builtin::SubgroupSize => n % self.ssa.kernel.subgroup.unwrap_or(1),
             }
         };
         let positions: Vec<u32> = (0..self.geometry.blocks() * self.geometry.lanes()).map(position).collect();
         let table = self.pool.table(&positions);
         let group = match builtin {
             Builtin::Invocation(axis) => Some(self.machine_leaf(MachineLeaf::GroupTimesSize(axis))),
-            _ => None,
+            Builtin::Workgroup(_)
+            | Builtin::Local(_)
+            | Builtin::InvocationCount(_)
+            | Builtin::WorkgroupCount(_)
+            | Builtin::LocalCount(_)
+            | Builtin::SubgroupLane
+            | Builtin::SubgroupSize => None,
         };
         let (block, parts) = (self.block, self.parts());
         let result: Parts = self.at_block(|lower| {

@@ -67,8 +67,7 @@ impl Machine {
         if !is_supported() {
             return Err(Refused("this CPU has no AVX2, FMA or BMI".into()));
         }
-        let (attempt, ..) = choose(&prepared(kernel))?;
-        attempt.finish(kernel)
+        choose(&prepared(kernel))?.attempt.finish(kernel)
     }
 
     fn context_size(&self) -> usize {
@@ -85,8 +84,16 @@ fn prepared(kernel: &Arc<Kernel>) -> Ssa {
     ssa
 }
 
-/// Code with the most vectors at a time whose values fit the registers; and what was tried, with how much went to the frame.
-fn choose(ssa: &Ssa) -> Result<(Attempt, Geometry, Vec<(u32, f32)>), Refused> {
+/// What was chosen, and what was tried.
+struct Choice {
+    attempt: Attempt,
+    geometry: Geometry,
+    /// How many vectors, and how much of them went to the frame.
+    tried: Vec<(u32, f32)>,
+}
+
+/// Code with the most vectors at a time whose values fit the registers.
+fn choose(ssa: &Ssa) -> Result<Choice, Refused> {
     let mut tried = Vec::new();
     let candidates = parts_of(ssa);
     let mut chosen = None;
@@ -101,16 +108,24 @@ fn choose(ssa: &Ssa) -> Result<(Attempt, Geometry, Vec<(u32, f32)>), Refused> {
     }
     let (attempt, parts) = chosen.ok_or_else(|| Refused("there is no number of lanes for it".into()))?;
     let geometry = Geometry::new(ssa.kernel.workgroup_size, parts, ssa.kernel.size_matters().is_none());
-    Ok((attempt, geometry, tried))
+    Ok(Choice { attempt, geometry, tried })
 }
 
 /// How many of the mentions of vectors may be in the frame before fewer vectors are taken at a time.
 const MAX_SPILLED: f32 = 0.04;
 
+/// The code of a phase, with places for its registers.
+struct Phase {
+    code: Vec<Inst>,
+    labels: u32,
+    scratch: usize,
+    pool: Pool,
+    allocation: Allocation,
+}
+
 /// Code that has places for its registers.
 struct Attempt {
-    /// One per phase: code, labels, scratch, constants, places.
-    phases: Vec<(Vec<Inst>, u32, usize, Pool, Allocation)>,
+    phases: Vec<Phase>,
     /// The part of vectors' mentions that is in the frame, in the worst phase.
     spilled: f32,
     slots_bytes: usize,
@@ -150,7 +165,7 @@ impl Attempt {
             remove_dead(&mut code, generals, vectors);
             let allocation = allocate(&mut code, generals, vectors);
             attempt.spilled = attempt.spilled.max(allocation.spilled);
-            attempt.phases.push((code, labels, scratch, pool, allocation));
+            attempt.phases.push(Phase { code, labels, scratch, pool, allocation });
         }
         Ok(attempt)
     }
@@ -159,7 +174,7 @@ impl Attempt {
         let mut phases = Vec::new();
         let mut hasher = blake3::Hasher::new();
         let mut bytes = 0;
-        for (code, labels, scratch, pool, allocation) in &self.phases {
+        for Phase { code, labels, scratch, pool, allocation } in &self.phases {
             let encoded = encode(code, *labels, *scratch, &pool.bytes, allocation);
             hasher.update(&encoded.bytes);
             bytes += encoded.bytes.len() as u64;

@@ -94,7 +94,7 @@ impl Lower<'_> {
         self.push(Inst::First { width: width_of(ty), d, a: one });
         match ty {
             Scalar::Bool => Loc::G(self.g2(G2::and, Width::W32, d, GSrc::Imm(1))),
-            _ => Loc::G(d),
+            Scalar::U32 | Scalar::I32 | Scalar::U64 | Scalar::I64 | Scalar::F32 | Scalar::F64 => Loc::G(d),
         }
     }
 
@@ -216,7 +216,31 @@ impl Lower<'_> {
                         let a = self.g(operand);
                         Some(self.g2(G2::xor, width, a, GSrc::Imm(if ty == Scalar::Bool { 1 } else { -1 })))
                     }
-                    _ => None,
+                    UnaryOp::Abs
+                    | UnaryOp::Popcount
+                    | UnaryOp::Clz
+                    | UnaryOp::Ctz
+                    | UnaryOp::ReverseBits
+                    | UnaryOp::Sign
+                    | UnaryOp::Sqrt
+                    | UnaryOp::Floor
+                    | UnaryOp::Ceil
+                    | UnaryOp::Trunc
+                    | UnaryOp::Round
+                    | UnaryOp::Fract
+                    | UnaryOp::IsNan
+                    | UnaryOp::IsInf
+                    | UnaryOp::Exp
+                    | UnaryOp::Exp2
+                    | UnaryOp::Log
+                    | UnaryOp::Log2
+                    | UnaryOp::Sin
+                    | UnaryOp::Cos
+                    | UnaryOp::Tan
+                    | UnaryOp::Tanh
+                    | UnaryOp::Atan
+                    | UnaryOp::Rsqrt
+                    | UnaryOp::SwapBytes => None,
                 }
             }
             Op::Binary { op, ty, left, right } if !is_float(ty) => self.general_binary(op, ty, left, right),
@@ -270,7 +294,27 @@ impl Lower<'_> {
             BinaryOp::BitAnd | BinaryOp::And => Some(G2::and),
             BinaryOp::BitOr | BinaryOp::Or => Some(G2::or),
             BinaryOp::BitXor => Some(G2::xor),
-            _ => None,
+            BinaryOp::Mul
+            | BinaryOp::Mulhi
+            | BinaryOp::Div
+            | BinaryOp::Rem
+            | BinaryOp::AbsDiff
+            | BinaryOp::Min
+            | BinaryOp::Max
+            | BinaryOp::Shl
+            | BinaryOp::Shr
+            | BinaryOp::Rotl
+            | BinaryOp::Rotr
+            | BinaryOp::SatAdd
+            | BinaryOp::SatSub
+            | BinaryOp::Copysign
+            | BinaryOp::Pow
+            | BinaryOp::Eq
+            | BinaryOp::Ne
+            | BinaryOp::Lt
+            | BinaryOp::Le
+            | BinaryOp::Gt
+            | BinaryOp::Ge => None,
         };
         if let Some(op) = simple {
             let (a, b) = (self.g(left), self.g_src(right));
@@ -320,7 +364,7 @@ impl Lower<'_> {
                 let (a, d) = (self.g(left), self.new_g());
                 match self.ssa.literal(right) {
                     Some(by) => {
-                        let imm = (by as u32 % ty.bits() as u32) as u8;
+                        let imm = (by as u32 % ty.bits()) as u8;
                         self.push(Inst::GShift { op: shift, width, d, a, imm });
                     }
                     None => {
@@ -420,7 +464,32 @@ impl Lower<'_> {
         match ty {
             Scalar::Bool => match op {
                 UnaryOp::Not => self.not(a),
-                _ => self.call_unary(op, ty, a),
+                UnaryOp::Neg
+                | UnaryOp::Abs
+                | UnaryOp::Popcount
+                | UnaryOp::Clz
+                | UnaryOp::Ctz
+                | UnaryOp::ReverseBits
+                | UnaryOp::Sign
+                | UnaryOp::Sqrt
+                | UnaryOp::Floor
+                | UnaryOp::Ceil
+                | UnaryOp::Trunc
+                | UnaryOp::Round
+                | UnaryOp::Fract
+                | UnaryOp::IsNan
+                | UnaryOp::IsInf
+                | UnaryOp::Exp
+                | UnaryOp::Exp2
+                | UnaryOp::Log
+                | UnaryOp::Log2
+                | UnaryOp::Sin
+                | UnaryOp::Cos
+                | UnaryOp::Tan
+                | UnaryOp::Tanh
+                | UnaryOp::Atan
+                | UnaryOp::Rsqrt
+                | UnaryOp::SwapBytes => self.call_unary(op, ty, a),
             },
             Scalar::F32 | Scalar::F64 => self.unary_float(op, ty, a),
             Scalar::U32 | Scalar::I32 | Scalar::U64 | Scalar::I64 => self.unary_int(op, ty, a),
@@ -447,7 +516,7 @@ impl Lower<'_> {
                     let flipped = self.v3(V3::vpxor, a, negative);
                     self.v3(V3::vpsubq, flipped, negative)
                 }
-                _ => a,
+                Scalar::Bool | Scalar::U32 | Scalar::U64 | Scalar::F32 | Scalar::F64 => a,
             },
             UnaryOp::SwapBytes => self.swap_bytes(wide, a),
             UnaryOp::ReverseBits => {
@@ -491,7 +560,27 @@ impl Lower<'_> {
                 let width = self.constant32(32);
                 self.v3(V3::vpminud, zeros, width)
             }
-            _ => self.call_unary(op, ty, a),
+            UnaryOp::Clz
+            | UnaryOp::Ctz
+            | UnaryOp::Sign
+            | UnaryOp::Sqrt
+            | UnaryOp::Floor
+            | UnaryOp::Ceil
+            | UnaryOp::Trunc
+            | UnaryOp::Round
+            | UnaryOp::Fract
+            | UnaryOp::IsNan
+            | UnaryOp::IsInf
+            | UnaryOp::Exp
+            | UnaryOp::Exp2
+            | UnaryOp::Log
+            | UnaryOp::Log2
+            | UnaryOp::Sin
+            | UnaryOp::Cos
+            | UnaryOp::Tan
+            | UnaryOp::Tanh
+            | UnaryOp::Atan
+            | UnaryOp::Rsqrt => self.call_unary(op, ty, a),
         }
     }
 
@@ -565,13 +654,28 @@ impl Lower<'_> {
                 let inf = self.constant(ty, if wide { f64::INFINITY.to_bits() } else { f32::INFINITY.to_bits().into() });
                 return self.v3(if wide { V3::vpcmpeqq } else { V3::vpcmpeqd }, magnitude, inf);
             }
-            _ => return self.call_unary(op, ty, a),
+            UnaryOp::Not
+            | UnaryOp::Popcount
+            | UnaryOp::Clz
+            | UnaryOp::Ctz
+            | UnaryOp::ReverseBits
+            | UnaryOp::Exp
+            | UnaryOp::Exp2
+            | UnaryOp::Log
+            | UnaryOp::Log2
+            | UnaryOp::Sin
+            | UnaryOp::Cos
+            | UnaryOp::Tan
+            | UnaryOp::Tanh
+            | UnaryOp::Atan
+            | UnaryOp::Rsqrt
+            | UnaryOp::SwapBytes => return self.call_unary(op, ty, a),
         };
         self.float_result(ty, v)
     }
 
     fn shift_by_literal(&mut self, op: BinaryOp, ty: Scalar, a: V, by: u32) -> V {
-        let bits = ty.bits() as u32;
+        let bits = ty.bits();
         let by = (by % bits) as u8;
         let wide = is_wide(ty);
         let (left, right) = if wide { (Shift::vpsllq, Shift::vpsrlq) } else { (Shift::vpslld, Shift::vpsrld) };
@@ -591,7 +695,30 @@ impl Lower<'_> {
                 let (high, low) = (self.shift_imm(left, a, up), self.shift_imm(right, a, bits as u8 - up));
                 self.v3(V3::vpor, high, low)
             }
-            _ => a,
+            BinaryOp::Add
+            | BinaryOp::Sub
+            | BinaryOp::Mul
+            | BinaryOp::Mulhi
+            | BinaryOp::Div
+            | BinaryOp::Rem
+            | BinaryOp::AbsDiff
+            | BinaryOp::Min
+            | BinaryOp::Max
+            | BinaryOp::BitAnd
+            | BinaryOp::BitOr
+            | BinaryOp::BitXor
+            | BinaryOp::SatAdd
+            | BinaryOp::SatSub
+            | BinaryOp::Copysign
+            | BinaryOp::Pow
+            | BinaryOp::And
+            | BinaryOp::Or
+            | BinaryOp::Eq
+            | BinaryOp::Ne
+            | BinaryOp::Lt
+            | BinaryOp::Le
+            | BinaryOp::Gt
+            | BinaryOp::Ge => a,
         }
     }
 
@@ -610,7 +737,29 @@ impl Lower<'_> {
             BinaryOp::Or => self.v3(V3::vpor, a, b),
             BinaryOp::BitXor | BinaryOp::Ne => self.v3(V3::vpxor, a, b),
             BinaryOp::Eq => self.v3(V3::vpcmpeqd, a, b),
-            _ => self.call_binary(op, Scalar::Bool, a, b),
+            BinaryOp::Add
+            | BinaryOp::Sub
+            | BinaryOp::Mul
+            | BinaryOp::Mulhi
+            | BinaryOp::Div
+            | BinaryOp::Rem
+            | BinaryOp::AbsDiff
+            | BinaryOp::Min
+            | BinaryOp::Max
+            | BinaryOp::BitAnd
+            | BinaryOp::BitOr
+            | BinaryOp::Shl
+            | BinaryOp::Shr
+            | BinaryOp::Rotl
+            | BinaryOp::Rotr
+            | BinaryOp::SatAdd
+            | BinaryOp::SatSub
+            | BinaryOp::Copysign
+            | BinaryOp::Pow
+            | BinaryOp::Lt
+            | BinaryOp::Le
+            | BinaryOp::Gt
+            | BinaryOp::Ge => self.call_binary(op, Scalar::Bool, a, b),
         }
     }
 
@@ -737,7 +886,7 @@ impl Lower<'_> {
     }
 
     /// Halves of 32-bit integers as doubles, exactly.
-    fn to_doubles(&mut self, signed: bool, a: V) -> [V; 2] {
+    fn doubles_of(&mut self, signed: bool, a: V) -> [V; 2] {
         let a = if signed {
             a
         } else {
@@ -759,7 +908,7 @@ impl Lower<'_> {
     }
 
     /// Whole doubles that fit to 32-bit integers.
-    fn from_doubles(&mut self, signed: bool, halves: [V; 2]) -> V {
+    fn ints_of(&mut self, signed: bool, halves: [V; 2]) -> V {
         let [low, high] = halves.map(|half| {
             let half = if signed {
                 half
@@ -785,11 +934,11 @@ impl Lower<'_> {
     /// Division of doubles, rounded, cannot reach the next integer: the quotient of 32-bit numbers is farther from it than half a place.
     fn divide_32(&mut self, op: BinaryOp, signed: bool, a: V, b: Src) -> V {
         let b = self.in_reg(b);
-        let dividend = self.to_doubles(signed, a);
-        let divisor = self.to_doubles(signed, b);
+        let dividend = self.doubles_of(signed, a);
+        let divisor = self.doubles_of(signed, b);
         let low = self.v3(V3::vdivpd, dividend[0], divisor[0]);
         let high = self.v3(V3::vdivpd, dividend[1], divisor[1]);
-        let quotient = self.from_doubles(signed, [low, high]);
+        let quotient = self.ints_of(signed, [low, high]);
         let zero = self.zero();
         let by_zero = self.v3(V3::vpcmpeqd, b, zero);
         if op == BinaryOp::Div {
@@ -841,7 +990,32 @@ impl Lower<'_> {
                         let flipped = self.v3(V3::vpxor, shifted, sign);
                         self.v3(V3::vpsubq, flipped, sign)
                     }
-                    _ => {
+                    BinaryOp::Add
+                    | BinaryOp::Sub
+                    | BinaryOp::Mul
+                    | BinaryOp::Mulhi
+                    | BinaryOp::Div
+                    | BinaryOp::Rem
+                    | BinaryOp::AbsDiff
+                    | BinaryOp::Min
+                    | BinaryOp::Max
+                    | BinaryOp::BitAnd
+                    | BinaryOp::BitOr
+                    | BinaryOp::BitXor
+                    | BinaryOp::Rotl
+                    | BinaryOp::Rotr
+                    | BinaryOp::SatAdd
+                    | BinaryOp::SatSub
+                    | BinaryOp::Copysign
+                    | BinaryOp::Pow
+                    | BinaryOp::And
+                    | BinaryOp::Or
+                    | BinaryOp::Eq
+                    | BinaryOp::Ne
+                    | BinaryOp::Lt
+                    | BinaryOp::Le
+                    | BinaryOp::Gt
+                    | BinaryOp::Ge => {
                         let width = self.constant_v(Scalar::U64, 64);
                         let rest = self.v3(V3::vpsubq, width, by);
                         let (up, down) = if op == BinaryOp::Rotl { (by, rest) } else { (rest, by) };
@@ -912,7 +1086,28 @@ impl Lower<'_> {
             BinaryOp::Le => Some(CMP_LE),
             BinaryOp::Gt => Some(CMP_GT),
             BinaryOp::Ge => Some(CMP_GE),
-            _ => None,
+            BinaryOp::Add
+            | BinaryOp::Sub
+            | BinaryOp::Mul
+            | BinaryOp::Mulhi
+            | BinaryOp::Div
+            | BinaryOp::Rem
+            | BinaryOp::AbsDiff
+            | BinaryOp::Min
+            | BinaryOp::Max
+            | BinaryOp::BitAnd
+            | BinaryOp::BitOr
+            | BinaryOp::BitXor
+            | BinaryOp::Shl
+            | BinaryOp::Shr
+            | BinaryOp::Rotl
+            | BinaryOp::Rotr
+            | BinaryOp::SatAdd
+            | BinaryOp::SatSub
+            | BinaryOp::Copysign
+            | BinaryOp::Pow
+            | BinaryOp::And
+            | BinaryOp::Or => None,
         };
         if let Some(condition) = condition {
             return self.compare(ty, a, b, condition);
@@ -943,7 +1138,31 @@ impl Lower<'_> {
                 let sign = self.v3(V3::vpandn, nan, sign);
                 self.v3(V3::vpor, magnitude, sign)
             }
-            _ => return self.call_binary(op, ty, a, b),
+            BinaryOp::Add
+            | BinaryOp::Sub
+            | BinaryOp::Mul
+            | BinaryOp::Mulhi
+            | BinaryOp::Div
+            | BinaryOp::Rem
+            | BinaryOp::AbsDiff
+            | BinaryOp::BitAnd
+            | BinaryOp::BitOr
+            | BinaryOp::BitXor
+            | BinaryOp::Shl
+            | BinaryOp::Shr
+            | BinaryOp::Rotl
+            | BinaryOp::Rotr
+            | BinaryOp::SatAdd
+            | BinaryOp::SatSub
+            | BinaryOp::Pow
+            | BinaryOp::And
+            | BinaryOp::Or
+            | BinaryOp::Eq
+            | BinaryOp::Ne
+            | BinaryOp::Lt
+            | BinaryOp::Le
+            | BinaryOp::Gt
+            | BinaryOp::Ge => return self.call_binary(op, ty, a, b),
         };
         self.float_result(ty, v)
     }
@@ -1047,7 +1266,7 @@ impl Lower<'_> {
                 })
                 .collect(),
             (U32, F32) => parts.into_iter().map(|a| self.u32_to_f32(a)).collect(),
-            (U32 | I32, F64) => parts.into_iter().flat_map(|a| self.to_doubles(from == I32, a)).collect(),
+            (U32 | I32, F64) => parts.into_iter().flat_map(|a| self.doubles_of(from == I32, a)).collect(),
             (F32, F64) => self.widen_parts(Widen::vcvtps2pd, parts),
             (F64, F32) => {
                 let pairs: SmallVec<[(V, V); 4]> = parts.chunks(2).map(|pair| (pair[0], pair[1])).collect();
@@ -1081,7 +1300,7 @@ impl Lower<'_> {
                             let a = self.v3(V3::vmaxpd, a, least);
                             self.v3(V3::vminpd, a, most)
                         });
-                        self.from_doubles(signed, halves)
+                        self.ints_of(signed, halves)
                     })
                     .collect()
             }

@@ -312,7 +312,30 @@ impl Walk<'_> {
                     (None, None) => None,
                 },
                 BinaryOp::Shl => Some(Shape::linear(stride(left)?.wrapping_shl(literal(right)?))),
-                _ => None,
+                BinaryOp::Mulhi
+                | BinaryOp::Div
+                | BinaryOp::Rem
+                | BinaryOp::AbsDiff
+                | BinaryOp::Min
+                | BinaryOp::Max
+                | BinaryOp::BitAnd
+                | BinaryOp::BitOr
+                | BinaryOp::BitXor
+                | BinaryOp::Shr
+                | BinaryOp::Rotl
+                | BinaryOp::Rotr
+                | BinaryOp::SatAdd
+                | BinaryOp::SatSub
+                | BinaryOp::Copysign
+                | BinaryOp::Pow
+                | BinaryOp::And
+                | BinaryOp::Or
+                | BinaryOp::Eq
+                | BinaryOp::Ne
+                | BinaryOp::Lt
+                | BinaryOp::Le
+                | BinaryOp::Gt
+                | BinaryOp::Ge => None,
             },
             Op::Unary { op: UnaryOp::Neg, ty: Scalar::U32 | Scalar::I32, operand } => {
                 Some(Shape::linear(stride(operand)?.wrapping_neg()))
@@ -325,7 +348,13 @@ impl Walk<'_> {
                 let same = self.get(cond)? == Shape::Uniform && stride(then)? == stride(otherwise)?;
                 same.then_some(Shape::linear(stride(then)?))
             }
-            _ => None,
+            Op::Unary { .. }
+            | Op::Binary { .. }
+            | Op::Ternary { .. }
+            | Op::Cast { .. }
+            | Op::Bitcast { .. }
+            | Op::Vector { .. }
+            | Op::Extract { .. } => None,
         }
     }
 }

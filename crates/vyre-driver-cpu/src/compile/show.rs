@@ -1,9 +1,11 @@
 //! What the compiler makes of a program, for people: its decisions, and its code.
 
-use super::Refused;
+#[cfg(feature = "listing")]
+use super::Phase;
 use super::geometry::Geometry;
 use super::group::{self, Item};
 use super::shape::{Shape, Shapes};
+use super::{Choice, Refused};
 use std::fmt::Write;
 use std::sync::Arc;
 use vyre_foundation::analysis::Bounds;
@@ -22,7 +24,7 @@ pub fn decisions(program: &Program) -> Result<String, Report> {
     let ssa = super::prepared(program.validated().map_err(Clone::clone)?.kernel());
     let kernel = &ssa.kernel;
     let mut text = String::new();
-    let (attempt, geometry, tried) = match super::choose(&ssa) {
+    let Choice { attempt, geometry, tried } = match super::choose(&ssa) {
         Ok(chosen) => chosen,
         Err(Refused(why)) => return Ok(format!("; left to the portable evaluator: {why}\n{ssa}")),
     };
@@ -138,12 +140,12 @@ fn stmt(program: &Program, kernel: &vyre_foundation::kernel::Kernel, number: usi
 pub fn machine_code(program: &Program) -> Result<String, Report> {
     use crate::machine::encode::encode;
     let ssa = super::prepared(program.validated().map_err(Clone::clone)?.kernel());
-    let (attempt, ..) = match super::choose(&ssa) {
+    let Choice { attempt, .. } = match super::choose(&ssa) {
         Ok(chosen) => chosen,
         Err(Refused(why)) => return Ok(format!("; left to the portable evaluator: {why}\n")),
     };
     let mut text = String::new();
-    for (n, (code, labels, scratch, pool, allocation)) in attempt.phases.iter().enumerate() {
+    for (n, Phase { code, labels, scratch, pool, allocation }) in attempt.phases.iter().enumerate() {
         if attempt.phases.len() > 1 {
             let _ = writeln!(text, "; phase {n}");
         }

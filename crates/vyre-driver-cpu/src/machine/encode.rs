@@ -35,6 +35,7 @@ const KEPT: [u8; 6] = [RBX, RBP, R12, R13, R14, R15];
 const PAGE: usize = 4096;
 
 /// Machine code, and what belongs to it.
+#[cfg_attr(not(any(test, feature = "listing")), allow(dead_code, reason = "listings read it"))]
 pub(crate) struct Encoded {
     /// Code, and constants behind it. It has to be at a multiple of 32.
     pub bytes: Vec<u8>,

@@ -1,5 +1,7 @@
 //! Families of instructions that are encoded alike, one line each.
 
+#![cfg_attr(not(test), allow(dead_code, reason = "lowering does not need all that the machine has"))]
+
 use super::asm::{Map, Prefix, Vex};
 
 /// Declares a family of instructions that are encoded alike: the variants are the mnemonics, and what stands behind each is what Intel's

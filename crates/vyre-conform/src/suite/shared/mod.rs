@@ -143,7 +143,7 @@ impl Grouped {
 }
 
 /// The program of this text, which has `SIZE` where the workgroup size is meant.
-fn text(text: impl Into<String>) -> impl Fn([u32; 3]) -> Program + Send + Sync + 'static {
+pub(super) fn text(text: impl Into<String>) -> impl Fn([u32; 3]) -> Program + Send + Sync + 'static {
     let text = text.into();
     move |[size, ..]| {
         let text = text.replace("SIZE", &size.to_string());
@@ -151,6 +151,6 @@ fn text(text: impl Into<String>) -> impl Fn([u32; 3]) -> Program + Send + Sync +
     }
 }
 
-fn finish(spec: OpSpecBuilder) -> OpSpec {
+pub(super) fn finish(spec: OpSpecBuilder) -> OpSpec {
     spec.build().unwrap_or_else(|error| panic!("{error}"))
 }
