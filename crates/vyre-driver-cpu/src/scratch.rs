@@ -122,7 +122,7 @@ mod tests {
     fn memory_is_aligned_kept_and_not_more_than_there_is() {
         let mut scratch = Scratch::take(1000).unwrap();
         let memory = scratch.memory();
-        assert!(memory.len() == 1024 && memory.as_ptr().addr() % LINE == 0);
+        assert!(memory.len() == 1024 && memory.as_ptr().addr().is_multiple_of(LINE));
         memory.fill(7);
         scratch.note_trap(9, 1);
         scratch.note_trap(3, 2);
