@@ -9,6 +9,9 @@ use vyre::specialization::SpecValue;
 /// A kernel as a function: inputs and output as words.
 pub type Code = fn(&[&[u32]], &mut [u32]);
 
+/// Makes a case of this name.
+pub type Make = fn(&'static str) -> Case;
+
 /// Iterations of `mandelbrot`.
 pub const MANDELBROT_STEPS: u32 = 100;
 /// Rows and columns of the matrices of `matmul`.
@@ -48,7 +51,7 @@ impl Case {
 pub const FIRST: usize = 6;
 
 /// All of them by name. They are made one at a time: the inputs of all would not fit beside each other.
-pub const ALL: [(&str, fn(&'static str) -> Case); 13] = [
+pub const ALL: [(&str, Make); 13] = [
     ("xor", xor),
     ("mix", mix),
     ("mandelbrot", mandelbrot),

@@ -1,9 +1,9 @@
 //! The kernels by hand, with the vector instructions of AVX2: the fastest form found for the same algorithm and the same bytes.
 //!
 //! Each does what the kernel does per invocation, in any order of invocations; sums of integers may be taken in another order, sums of
-//! floats may not, and products are never fused into them. Lengths are those of the cases, asserted at the top of each function, so that
-//! the loops check nothing. Arithmetic is safe to call where the target has the feature; loads and stores go through arrays whose length
-//! is known.
+//! floats may not, and products are never fused into them. Lengths are those of the cases, multiples of what one step takes, so that the
+//! loops check nothing; what another length would leave undone shows when the columns are compared. Arithmetic is safe to call where
+//! the target has the feature; loads and stores go through arrays whose length is known.
 
 mod elementary;
 mod integers;

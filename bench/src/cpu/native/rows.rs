@@ -67,8 +67,8 @@ pub fn blur(inputs: &[&[u32]], blurred: &mut [u32]) {
             store_floats(out[x..].first_chunk_mut().expect("x + 8 is inside"), _mm256_mul_ps(sum, sixteenth));
             x += 8;
         }
-        for x in x..W - 1 {
-            out[x] = plain::blurred(image, inputs[1], x, y);
+        for (x, out) in out.iter_mut().enumerate().take(W - 1).skip(x) {
+            *out = plain::blurred(image, inputs[1], x, y);
         }
     }
 }
@@ -79,7 +79,7 @@ pub fn blur(inputs: &[&[u32]], blurred: &mut [u32]) {
 pub fn f8_dot(inputs: &[&[u32]], y: &mut [u32]) {
     let (weights, scales, x): (&[u8], _, &[f32]) = (bytemuck::cast_slice(inputs[0]), inputs[1], bytemuck::cast_slice(inputs[2]));
     let rows = y.len();
-    assert!(weights.len() == rows * x.len() && rows % 8 == 0 && scales.len() == rows);
+    assert!(weights.len() == rows * x.len() && rows.is_multiple_of(8) && scales.len() == rows);
     let (magnitude, sign) = (_mm_set1_epi16(0x7F), _mm_set1_epi16(0x80));
     let nan = _mm256_castsi256_ps(_mm256_set1_epi32(0x7FC0_0000));
     let weight = |bytes: &[u8; 8]| {
@@ -95,9 +95,8 @@ pub fn f8_dot(inputs: &[&[u32]], y: &mut [u32]) {
     assert!(rest.is_empty());
     for (columns, x) in weights.chunks_exact(4 * rows).zip(fours) {
         let x = [_mm256_set1_ps(x[0]), _mm256_set1_ps(x[1]), _mm256_set1_ps(x[2]), _mm256_set1_ps(x[3])];
-        let (a, b) = columns.split_at(2 * rows);
-        let ([a, b], [c, d]) = ([a.split_at(rows).0, a.split_at(rows).1], [b.split_at(rows).0, b.split_at(rows).1]);
-        let columns = a.as_chunks::<8>().0.iter().zip(b.as_chunks::<8>().0).zip(c.as_chunks::<8>().0).zip(d.as_chunks::<8>().0);
+        let [a, b, c, d] = std::array::from_fn(|n| columns[n * rows..][..rows].as_chunks::<8>().0);
+        let columns = a.iter().zip(b).zip(c).zip(d);
         for (sum, (((a, b), c), d)) in sums.iter_mut().zip(columns) {
             let mut total = load_floats(sum);
             for (bytes, x) in [a, b, c, d].into_iter().zip(x) {
