@@ -6,9 +6,14 @@
 //!
 //! `VYRE_CPU=portable` in the environment leaves every kernel to the bulk evaluator, `VYRE_CPU_THREADS=N` sets the number of threads.
 
+#[cfg(target_arch = "x86_64")]
+mod compile;
+#[cfg(not(target_arch = "x86_64"))]
+#[path = "elsewhere.rs"]
 mod compile;
 mod device;
 mod dispatch;
+#[cfg(target_arch = "x86_64")]
 mod machine;
 mod options;
 mod portable;

@@ -24,7 +24,7 @@ mod unroll;
 
 use crate::machine::alloc::{Allocation, allocate};
 use crate::machine::dead::remove_dead;
-use crate::machine::encode::encode;
+use crate::machine::encode::{Encoded, encode};
 use crate::machine::lir::{Base, Cond, G2, GLoadKind, GSrc, Inst, Label, Mem, Width};
 use crate::machine::memory::CodeMemory;
 use crate::run::{Job, MachineCode, Scratch, Stopped};
@@ -176,7 +176,7 @@ impl Attempt {
         let mut bytes = 0;
         for Phase { code, labels, scratch, pool, allocation } in &self.phases {
             let encoded = encode(code, *labels, *scratch, &pool.bytes, allocation);
-            hasher.update(&encoded.bytes);
+            hash_code(&mut hasher, &encoded);
             bytes += encoded.bytes.len() as u64;
             phases.push(CodeMemory::new(&encoded.bytes).map_err(|error| Refused(error.to_string()))?);
         }
@@ -184,6 +184,16 @@ impl Attempt {
         let hash = *hasher.finalize().as_bytes();
         Ok(Machine { phases, bytes, hash, shared, shared_bytes, slots_bytes: self.slots_bytes })
     }
+}
+
+/// The code without what is another in every process.
+fn hash_code(hasher: &mut blake3::Hasher, encoded: &Encoded) {
+    let mut rest = 0;
+    for at in &encoded.addresses {
+        hasher.update(&encoded.bytes[rest..*at]);
+        rest = at + size_of::<u64>();
+    }
+    hasher.update(&encoded.bytes[rest..]);
 }
 
 /// How many vectors a block may have, the most first.
@@ -222,15 +232,10 @@ fn count_uses(ssa: &Ssa, uses: &mut [u32]) {
 
 /// Whether this CPU has what code is made of.
 fn is_supported() -> bool {
-    #[cfg(target_arch = "x86_64")]
-    {
-        macro_rules! all {
-            ($($name:tt)*) => { true $(&& std::is_x86_feature_detected!($name))* };
-        }
-        all!("avx2" "fma" "f16c" "bmi1" "bmi2" "lzcnt" "popcnt")
+    macro_rules! all {
+        ($($name:tt)*) => { true $(&& std::is_x86_feature_detected!($name))* };
     }
-    #[cfg(not(target_arch = "x86_64"))]
-    false
+    all!("avx2" "fma" "f16c" "bmi1" "bmi2" "lzcnt" "popcnt")
 }
 
 impl<'a> Lower<'a> {

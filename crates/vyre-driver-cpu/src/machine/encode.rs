@@ -43,6 +43,8 @@ pub(crate) struct Encoded {
     pub code_len: usize,
     /// By mark: where its code begins.
     pub marks: Vec<(usize, u32)>,
+    /// Where addresses of functions are, eight bytes each, which are others in every process.
+    pub addresses: Vec<usize>,
 }
 
 /// Encodes code.
@@ -56,16 +58,27 @@ pub(crate) fn encode(code: &[Inst], labels: u32, scratch: usize, pool: &[u8], al
     let size = (saves + saves_len + 8).next_multiple_of(32);
     let mut asm = Asm::new(64 + 8 * code.len() + pool.len());
     let labels = (0..labels).map(|_| asm.target()).collect();
-    let mut encoder =
-        Encoder { asm, labels, allocation, vector_slots, general_slots, saves, size, calls: 0, marks: Vec::new(), flags: None };
+    let mut encoder = Encoder {
+        asm,
+        labels,
+        allocation,
+        vector_slots,
+        general_slots,
+        saves,
+        size,
+        calls: 0,
+        marks: Vec::new(),
+        addresses: Vec::new(),
+        flags: None,
+    };
     encoder.enter();
     let mut parts = VecDeque::from([Part { code, calls: 0, cold: false, mark: None }]);
     while let Some(part) = parts.pop_front() {
         encoder.part(part, &mut parts);
     }
-    let Encoder { asm, marks, .. } = encoder;
+    let Encoder { asm, marks, addresses, .. } = encoder;
     let (bytes, code_len) = asm.finish(pool);
-    Encoded { bytes, code_len, marks }
+    Encoded { bytes, code_len, marks, addresses }
 }
 
 /// Whether the loop that begins before this code has none inside, apart from what is put elsewhere.
@@ -489,7 +502,7 @@ impl Encoder<'_> {
                 self.mov(RDI, Rm::Reg(RSP));
                 self.mov(RSI, Rm::Reg(R15));
                 self.mov_imm(RDX, argument);
-                self.mov_imm(RAX, helper as usize as u64);
+                self.address(helper as usize as u64);
                 self.asm.op(Op::plain(0xFF), Size::B4, 2, Rm::Reg(RAX));
                 self.restore(saved);
             }

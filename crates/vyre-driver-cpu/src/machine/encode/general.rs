@@ -122,6 +122,13 @@ impl Encoder<'_> {
         }
     }
 
+    /// The address of a function to rax, whole whatever it is, so that it is known where it stands.
+    pub(super) fn address(&mut self, address: u64) {
+        self.asm.op_short(0xB8, Size::B8, RAX);
+        self.asm.raw(&address.to_le_bytes());
+        self.addresses.push(self.asm.len() - 8);
+    }
+
     pub(super) fn lea(&mut self, to: u8, at: Addr) {
         self.asm.op(LEA, Size::B8, to, Rm::Mem(at));
     }
