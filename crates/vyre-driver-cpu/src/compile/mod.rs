@@ -41,6 +41,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use vyre_foundation::analysis::{Bounds, Floats, Loops, Ranges};
 use vyre_foundation::kernel::Kernel;
 use vyre_foundation::ssa::Ssa;
+use vyre_host_floats::with_default_state;
 
 /// Why a kernel is left to the portable evaluator.
 #[derive(Clone, Debug)]
@@ -67,7 +68,8 @@ impl Machine {
         if !is_supported() {
             return Err(Refused("this CPU has no AVX2, FMA or BMI".into()));
         }
-        choose(&prepared(kernel))?.attempt.finish(kernel)
+        // How often registers are used is counted in floats.
+        with_default_state(|| choose(&prepared(kernel))?.attempt.finish(kernel))
     }
 
     fn context_size(&self) -> usize {
