@@ -10,7 +10,7 @@
 //! - `vyre-reference`: `run`, `checked::check`, `faults::run` and `Bulk::run_into`, which are all its ways to evaluate a program;
 //! - `vyre-foundation`: validation, which suggests literals of other types; `Pass::apply`, which folds; reading and writing one number
 //!   as text; `values::decode`, which loads; a specialization constant as an f64;
-//! - `vyre-driver-cpu`: every thread that runs workgroups, around all that it runs of a dispatch;
+//! - `vyre-driver-cpu`: the compiler, and every thread that runs workgroups, around all that it runs of a dispatch;
 //! - `vyre-smith`: values that are drawn, and the reducer.
 //!
 //! Other threads and worker processes need nothing of their own: what they run goes through one of these. `vyre-scalar` does not call it,
