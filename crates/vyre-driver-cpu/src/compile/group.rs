@@ -61,7 +61,7 @@ pub(crate) struct Slots {
     again: HashSet<Value>,
     /// Values of the workgroup, which stay in their registers.
     kept: HashSet<Value>,
-    /// Arguments of loops whose slot another value writes, and which.
+    /// Arguments of loops whose slot another value writes, and those values; a value is written to one slot only.
     shared: HashSet<Value>,
     in_place: HashSet<(Value, Value)>,
     /// A value that stands for another: the result of a loop is what its argument was last.
@@ -301,9 +301,10 @@ impl Lower<'_> {
                 && of_this_loop(after)
                 && self.slots.places.contains_key(&source)
                 && !self.slots.shared.contains(&target)
+                && !self.slots.shared.contains(&source)
             {
                 self.slots.places.insert(source, place);
-                self.slots.shared.insert(target);
+                self.slots.shared.extend([target, source]);
                 self.slots.in_place.insert((target, source));
             }
         }
