@@ -17,8 +17,8 @@ use vyre::backend::registry::{acquire, registered_devices};
 use vyre_conform::cert::Rerun;
 use vyre_conform::conform::{Again, Conformed, Make, Options, Progress, Tested, run};
 use vyre_conform::evidence::{KillRates, Killed, Verdict};
-use vyre_conform::mutants::{self, Mutant};
-use vyre_conform::teeth::{Bite, measure, rates, recorded};
+use vyre_conform::mutants;
+use vyre_conform::teeth::{Bite, Faulty, measure, rates, recorded};
 use vyre_conform::{Cases, KernelCases, ParityFailure, Plan, RunError, Selection, Tier, suite};
 use vyre_worker::backend::{Form, PREFIX};
 use vyre_worker::{Contained, Pool, Settings, Subject};
@@ -79,8 +79,9 @@ pub struct Args {
     /// Plant no faults. The run then has no verdict
     #[arg(long)]
     no_controls: bool,
-    /// Run the suite on devices with planted faults instead, and say which of them it notices
-    #[arg(long, conflicts_with_all = ["backend", "list"])]
+    /// Run the suite on devices with planted faults instead, and say which of them it notices; with --backend, on that backend with
+    /// faults in its compiler
+    #[arg(long, conflicts_with = "list")]
     mutants: bool,
     /// Print the names of the units and run nothing
     #[arg(long)]
@@ -167,14 +168,14 @@ pub fn conform(args: &Args) -> Result<(), Failure> {
 /// Runs the suite on every mutant.
 fn teeth(args: &Args, plan: &Plan) -> Result<(), Failure> {
     let stop = stop_on_signals()?;
-    let mutants: Vec<&'static Mutant> = mutants::all().iter().collect();
+    let mutants = faulty(args)?;
     let bar = if args.json { ProgressBar::hidden() } else { ProgressBar::new(mutants.len() as u64) };
     let tell = |bite: &Bite| {
         bar.inc(1);
         if args.json {
             let Bite { mutant, class, held_out, killed_by, units, took } = bite;
             let object = json!({
-                "mutant": mutant, "class": class.name(), "held_out": held_out, "killed_by": killed_by,
+                "mutant": mutant, "class": class, "held_out": held_out, "killed_by": killed_by,
                 "units": units, "seconds": took.as_secs_f64(),
             });
             print(&format!("{object}\n"));
@@ -199,6 +200,25 @@ fn teeth(args: &Args, plan: &Plan) -> Result<(), Failure> {
     }
     print(&format!("{:16} {}\n{:16} {}\n", "all", said(all.all()), "held out", said(measured.all())));
     Ok(())
+}
+
+/// The devices with faults that are asked for.
+fn faulty(args: &Args) -> Result<Vec<Faulty<'_>>, Failure> {
+    let of_backend = |backend: &str| -> Vec<Faulty<'_>> {
+        #[cfg(feature = "cpu")]
+        if backend == "cpu" {
+            let planted = vyre::cpu::faults::Fault::ALL.iter();
+            return planted.map(|fault| crate::planted::faulty(*fault, move |form| subject(args, form))).collect();
+        }
+        let _ = backend;
+        Vec::new()
+    };
+    let Some(backend) = &args.backend else { return Ok(mutants::all().iter().map(Faulty::from).collect()) };
+    let found = of_backend(backend);
+    if found.is_empty() {
+        return Err(Failure::Usage(format!("no faults are planted in `{backend}`; leave --backend out, or write --backend cpu")));
+    }
+    Ok(found)
 }
 
 /// A rate with the interval that its number of mutants allows.

@@ -194,6 +194,10 @@ pub fn known_subject(name: &str, test_subjects: bool, deadline: Duration) -> Res
     if let Some(command) = name.strip_prefix(EXEC) {
         return foreign(name, command, deadline).map(|pool| Box::new(pool) as Box<dyn Subject>).map_err(Failure::Usage);
     }
+    #[cfg(feature = "cpu")]
+    if let Some(faulty) = crate::planted::subject(name) {
+        return faulty.map_err(Failure::Usage);
+    }
     if let Some(mutant) = vyre_conform::mutants::subject(name) {
         return mutant.map_err(Failure::Usage);
     }

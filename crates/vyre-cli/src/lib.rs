@@ -22,6 +22,8 @@ mod fmt;
 mod fuzz;
 mod json;
 mod launch;
+#[cfg(feature = "cpu")]
+mod planted;
 mod predicate;
 mod reduce;
 mod report;

@@ -405,7 +405,8 @@ fn d16_hundreds_of_mutants_are_there_at_run_time() {
     assert!(all.len() >= 500, "{}", all.len());
     let specs: Vec<OpSpec> = suite::all().into_iter().filter(|spec| spec.id() == "ops.int.add:u32").collect();
     let plan = Plan::new(specs, Vec::new(), &Selection::new(["*:wg=64"]).unwrap(), Tier::Smoke).unwrap();
-    let of_add: Vec<_> = all.iter().filter(|mutant| mutant.name.starts_with("operator/add.u32-")).take(3).collect();
+    let of_add: Vec<_> =
+        all.iter().filter(|mutant| mutant.name.starts_with("operator/add.u32-")).take(3).map(teeth::Faulty::from).collect();
     assert!(!of_add.is_empty());
     let bites = teeth::measure(&plan, &of_add, 0, 2, &NEVER, &|_| ());
     assert_eq!(bites.iter().filter(|bite| bite.killed_by.is_some()).count(), of_add.len());

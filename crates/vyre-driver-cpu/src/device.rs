@@ -3,6 +3,7 @@
 use crate::ID;
 use crate::compile::Machine;
 use crate::dispatch::Ready;
+use crate::faults::Fault;
 use crate::options::Options;
 use crate::portable::Portable;
 use crate::run::MachineCode;
@@ -17,6 +18,8 @@ use vyre_foundation::kernel::Kernel;
 pub(crate) struct CpuKernels {
     options: Options,
     threads: Threads,
+    /// A mistake that the compiler makes on purpose.
+    fault: Option<Fault>,
 }
 
 /// A kernel made ready.
@@ -26,8 +29,8 @@ pub(crate) enum CpuCode {
 }
 
 impl CpuKernels {
-    pub fn new(options: Options, eager: bool) -> CpuKernels {
-        CpuKernels { options, threads: Threads { count: options.thread_count(), eager } }
+    pub fn new(options: Options, eager: bool, fault: Option<Fault>) -> CpuKernels {
+        CpuKernels { options, threads: Threads { count: options.thread_count(), eager }, fault }
     }
 
     /// Machine code for a kernel, or why there is none.
@@ -35,7 +38,7 @@ impl CpuKernels {
         if self.options.portable {
             return Err("asked for".into());
         }
-        match Machine::compile(kernel) {
+        match Machine::compile(kernel, self.fault) {
             Ok(machine) => Ok(Box::new(machine)),
             Err(refused) => Err(refused.0),
         }

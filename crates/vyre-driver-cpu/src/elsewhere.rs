@@ -1,5 +1,6 @@
 //! In place of the compiler, on CPUs that it makes no code for.
 
+use crate::faults::Fault;
 use crate::run::{Job, MachineCode, Scratch, Stopped};
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ pub(crate) enum Machine {}
 
 impl Machine {
     /// Refuses every kernel.
-    pub fn compile(_: &Arc<Kernel>) -> Result<Machine, Refused> {
+    pub fn compile(_: &Arc<Kernel>, _: Option<Fault>) -> Result<Machine, Refused> {
         Err(Refused("machine code is for x86-64".into()))
     }
 }

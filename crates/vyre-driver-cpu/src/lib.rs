@@ -13,6 +13,8 @@ mod compile;
 mod compile;
 mod device;
 mod dispatch;
+#[doc(hidden)]
+pub mod faults;
 #[cfg(target_arch = "x86_64")]
 mod machine;
 mod options;
@@ -45,7 +47,7 @@ inventory::submit! {
 /// The CPU as a device of its own, for whoever wraps devices.
 #[must_use]
 pub fn cpu_device(options: Options) -> Arc<dyn Device> {
-    Arc::new(HostDevice::new(CpuKernels::new(options, false)))
+    Arc::new(HostDevice::new(CpuKernels::new(options, false, None)))
 }
 
 /// The same, with threads called to every dispatch of more than one workgroup, each for one workgroup at a time, worth it or not: so that
@@ -53,5 +55,12 @@ pub fn cpu_device(options: Options) -> Arc<dyn Device> {
 #[doc(hidden)]
 #[must_use]
 pub fn eager_cpu_device(options: Options) -> Arc<dyn Device> {
-    Arc::new(HostDevice::new(CpuKernels::new(options, true)))
+    Arc::new(HostDevice::new(CpuKernels::new(options, true, None)))
+}
+
+/// A device that is like [`eager_cpu_device`] but for a fault of its compiler.
+#[doc(hidden)]
+#[must_use]
+pub fn faulty_cpu_device(options: Options, fault: faults::Fault) -> Arc<dyn Device> {
+    Arc::new(HostDevice::new(CpuKernels::new(options, true, Some(fault))))
 }

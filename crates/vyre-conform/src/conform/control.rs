@@ -61,7 +61,7 @@ impl Control {
     pub fn run(self, plan: &Plan, unit: Unit, examiner: &mut Examiner<'_>, seed: u64, most_groups: u64) -> Result<Found, String> {
         let mutant = self.mutant.and_then(|from| showing(plan, unit, from, seed, most_groups));
         if let Some(mutant) = mutant {
-            let done = examine(plan, unit, &mut Examiner::of_mutant(mutant), seed, most_groups, None)?;
+            let done = examine(plan, unit, &mut Examiner::of_faulty(mutant.subject()), seed, most_groups, None)?;
             // Two dispatches that differ are noticed by comparing them with each other, which says nothing about whether anybody compares
             // them with what is expected: then a bit is flipped, in both alike.
             let by_comparing = |shown: &Shown| shown.failure.kind != FindingKind::Nondeterministic;

@@ -17,7 +17,6 @@ pub(crate) use expected::{mixed, output_bytes};
 pub(crate) use layout::{Dispatch, Target};
 pub(crate) use whole::Both;
 
-use crate::mutants::Mutant;
 use crate::spec::Comparator;
 use expected::Expected;
 use std::time::Duration;
@@ -176,8 +175,8 @@ impl<'s> Examiner<'s> {
     }
 
     /// Over a device with a planted fault, of which nobody wants to know more than whether it shows. Some of them never end.
-    pub fn of_mutant(mutant: &Mutant) -> Self {
-        Examiner { timeout: Some(MUTANT_LIMIT), looks_closer: false, ..Examiner::new(vec![mutant.subject()]) }
+    pub fn of_faulty(subject: Box<dyn Subject + 's>) -> Self {
+        Examiner { timeout: Some(MUTANT_LIMIT), looks_closer: false, ..Examiner::new(vec![subject]) }
     }
 
     /// Judges dispatches of one target. `salt` decides what is changed for the second run and which cases the reference sees.

@@ -244,9 +244,14 @@ impl List {
         witness: impl Fn() -> Witness + Send + Sync + 'static,
     ) {
         let name = format!("{class}/{name}");
-        let held_out = hash(&format!("{DRAW}:{name}")).is_multiple_of(3);
+        let held_out = is_held_out(&name);
         self.mutants.push(Mutant { name, class, held_out, fault: Arc::new(fault), witness: Box::new(witness) });
     }
+}
+
+/// Whether the mutant of this name is held out.
+pub(crate) fn is_held_out(name: &str) -> bool {
+    hash(&format!("{DRAW}:{name}")).is_multiple_of(3)
 }
 
 /// A number from a name, the same on every machine.

@@ -11,12 +11,54 @@ pub use recorded::recorded;
 use crate::conform::examine_unit;
 use crate::evidence::Killed;
 use crate::examine::Examiner;
-use crate::mutants::{Class, Mutant};
+use crate::mutants::{self, Mutant};
 use crate::plan::{Plan, What};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+use vyre_foundation::ir::Program;
+use vyre_worker::Subject;
+
+/// A device with a fault that the suite is tried on.
+pub struct Faulty<'a> {
+    /// Its name.
+    pub name: String,
+    /// What kind of fault it is.
+    pub class: String,
+    /// Whether nothing may be tuned on it.
+    pub held_out: bool,
+    /// It as a subject, which knows nothing of what others have run.
+    pub make: Box<dyn Fn() -> Result<Box<dyn Subject>, String> + Sync + 'a>,
+    /// Whether the fault can show in a program at all.
+    pub applies: Box<dyn Fn(&Program) -> bool + Sync + 'a>,
+}
+
+impl<'a> Faulty<'a> {
+    /// A device of this class and name. Whether it is held out is drawn from the name.
+    pub fn new(
+        class: &str,
+        name: &str,
+        make: impl Fn() -> Result<Box<dyn Subject>, String> + Sync + 'a,
+        applies: impl Fn(&Program) -> bool + Sync + 'a,
+    ) -> Faulty<'a> {
+        let name = format!("{class}/{name}");
+        let held_out = mutants::is_held_out(&name);
+        Faulty { class: class.into(), held_out, name, make: Box::new(make), applies: Box::new(applies) }
+    }
+}
+
+impl From<&'static Mutant> for Faulty<'static> {
+    fn from(mutant: &'static Mutant) -> Self {
+        Faulty {
+            name: mutant.name.clone(),
+            class: mutant.class.name().into(),
+            held_out: mutant.held_out,
+            make: Box::new(|| Ok(mutant.subject())),
+            applies: Box::new(|program| mutant.applies(program)),
+        }
+    }
+}
 
 /// What came of one mutant.
 #[derive(Clone, Debug)]
@@ -24,7 +66,7 @@ pub struct Bite {
     /// Its name.
     pub mutant: String,
     /// Its class.
-    pub class: Class,
+    pub class: String,
     /// Whether nothing may be tuned on it.
     pub held_out: bool,
     /// The unit that found it out; `None` if none did.
@@ -40,7 +82,7 @@ pub struct Bite {
 /// Bites come in the order of the mutants; those that were not begun when `stop` became true are missing.
 pub fn measure(
     plan: &Plan,
-    mutants: &[&'static Mutant],
+    mutants: &[Faulty<'_>],
     seed: u64,
     threads: usize,
     stop: &AtomicBool,
@@ -66,12 +108,24 @@ pub fn measure(
     bites.into_inner().unwrap_or_default().into_values().collect()
 }
 
-fn bite(plan: &Plan, mutant: &Mutant, seed: u64, stop: &AtomicBool) -> Bite {
+fn bite(plan: &Plan, mutant: &Faulty<'_>, seed: u64, stop: &AtomicBool) -> Bite {
     let began = Instant::now();
-    let mut examiner = Examiner::of_mutant(mutant);
     let (mut units, mut killed_by) = (0, None);
+    let Faulty { name, class, held_out, .. } = mutant;
+    let told = |units, killed_by| Bite {
+        mutant: name.clone(),
+        class: class.clone(),
+        held_out: *held_out,
+        killed_by,
+        units,
+        took: began.elapsed(),
+    };
+    let mut examiner = match (mutant.make)() {
+        Ok(subject) => Examiner::of_faulty(subject),
+        Err(why) => return told(0, Some(format!("not started: {why}"))),
+    };
     // Sections of one program follow each other, so the answer of the last one is remembered.
-    let mut last: Option<(*const vyre_foundation::ir::Program, bool)> = None;
+    let mut last: Option<(*const Program, bool)> = None;
     for number in 0..plan.units() {
         if stop.load(Ordering::Relaxed) {
             break;
@@ -86,7 +140,7 @@ fn bite(plan: &Plan, mutant: &Mutant, seed: u64, stop: &AtomicBool) -> Bite {
             let place = std::ptr::from_ref(program);
             let applies = match last {
                 Some((before, applies)) if before == place => applies,
-                _ => mutant.applies(program),
+                _ => (mutant.applies)(program),
             };
             last = Some((place, applies));
             if !applies {
@@ -101,8 +155,7 @@ fn bite(plan: &Plan, mutant: &Mutant, seed: u64, stop: &AtomicBool) -> Bite {
             break;
         }
     }
-    let Mutant { name, class, held_out, .. } = mutant;
-    Bite { mutant: name.clone(), class: *class, held_out: *held_out, killed_by, units, took: began.elapsed() }
+    told(units, killed_by)
 }
 
 /// The rates by class, over the held-out mutants or all of them.
@@ -110,7 +163,7 @@ fn bite(plan: &Plan, mutant: &Mutant, seed: u64, stop: &AtomicBool) -> Bite {
 pub fn rates(bites: &[Bite], held_out_only: bool) -> BTreeMap<String, Killed> {
     let mut rates: BTreeMap<String, Killed> = BTreeMap::new();
     for bite in bites.iter().filter(|bite| bite.held_out || !held_out_only) {
-        let rate = rates.entry(bite.class.name().into()).or_default();
+        let rate = rates.entry(bite.class.clone()).or_default();
         rate.of += 1;
         rate.killed += u64::from(bite.killed_by.is_some());
     }

@@ -7,6 +7,7 @@
 use super::helpers::{self, area};
 use super::lower::{Loc, Lower, MachineLeaf, Mask, Parts, components_of, is_float, scalar_of, width_of};
 use super::shape::Shape;
+use crate::faults::Fault;
 use crate::machine::lir::{
     Base, Cond, GLoadKind, GSrc, GStoreKind, Inst, LoadKind, Mem, Shift, Src, StoreKind, V2I, V3, Widen, Width,
 };
@@ -157,7 +158,7 @@ impl Lower<'_> {
             (Some(added), None) => (right, added as u32),
             (None, None) | (Some(_), Some(_)) => return (index, 0),
         };
-        let fits = self.facts.ranges.of_value(rest).high.checked_add(added).is_some();
+        let fits = self.facts.ranges.of_value(rest).high.checked_add(added).is_some() || self.planted(Fault::SumOfIndexMayWrap);
         if fits && added < 1 << 24 && self.shape(rest) == self.shape(index) { (rest, added) } else { (index, 0) }
     }
 
@@ -216,7 +217,7 @@ impl Lower<'_> {
                 Loc::G(d) => {
                     let bits = self.load_g(element.g_load(), at.plus(4 * n));
                     match (ty, element) {
-                        (Scalar::Bool, _) => {
+                        (Scalar::Bool, _) if !self.planted(Fault::BoolIsNotTested) => {
                             self.push(Inst::Set { cond: Cond::NotEqual, width: Width::W32, d: *d, a: bits, b: GSrc::Imm(0) });
                         }
                         (_, Element::Nibble(_)) => {
@@ -235,7 +236,8 @@ impl Lower<'_> {
             self.push(Inst::ColdBegin);
             self.push(Inst::Label(outside));
             for loc in &locs {
-                self.copy_to(ty, loc, &Loc::Lit(0), &None);
+                let found = u64::from(self.planted(Fault::OutsideIsKept));
+                self.copy_to(ty, loc, &Loc::Lit(found), &None);
             }
             self.push(Inst::Jump(done));
             self.push(Inst::ColdEnd);
@@ -308,7 +310,8 @@ impl Lower<'_> {
     }
 
     fn canonical_load(&mut self, ty: Scalar, v: V) -> V {
-        if is_float(ty) && self.mode == FloatMode::Canonical { self.flush(ty, v) } else { v }
+        let flushes = is_float(ty) && self.mode == FloatMode::Canonical && !self.planted(Fault::LoadNotFlushed);
+        if flushes { self.flush(ty, v) } else { v }
     }
 
     /// Bits of a small element, one per 32-bit element, to its value.
@@ -338,7 +341,8 @@ impl Lower<'_> {
                     None => self.zero(),
                 };
                 let one = self.constant32(1);
-                let odd = self.v3(V3::vpand, index, one);
+                let exchanged = self.planted(Fault::NibblesExchanged);
+                let odd = self.v3(if exchanged { V3::vpandn } else { V3::vpand }, index, one);
                 let by = self.new_v();
                 self.push(Inst::Shift { op: Shift::vpslld, d: by, a: odd, imm: 2 });
                 let shifted = self.v3(V3::vpsrlvd, bits, by);
@@ -599,7 +603,7 @@ impl Lower<'_> {
     }
 
     fn stored_vector(&mut self, element: Element, ty: Scalar, may_be_nan: bool, v: V) -> V {
-        let v = if is_float(ty) && may_be_nan { self.one_nan(ty, v) } else { v };
+        let v = if is_float(ty) && may_be_nan && !self.planted(Fault::NanStoredAsIs) { self.one_nan(ty, v) } else { v };
         if ty == Scalar::Bool {
             let one = self.constant32(1);
             return self.v3(V3::vpand, v, one);
@@ -747,11 +751,11 @@ impl Lower<'_> {
     fn scatter(&mut self, unchecked: bool, buffer: BufferId, element: Element, index: Value, values: &[Parts]) {
         self.frame(area::BYTES);
         let indices = self.vectors(index, 0);
+        let mask = if self.planted(Fault::ScatterIgnoresMask) { None } else { self.mask.clone() };
         let active = if unchecked {
-            self.mask.clone()
+            mask
         } else {
             let inside = self.inside(buffer, &indices);
-            let mask = self.mask.clone();
             Some(self.both(&inside, &mask))
         };
         let wide = element == Element::Double;

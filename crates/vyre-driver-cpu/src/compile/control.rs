@@ -6,6 +6,7 @@
 
 use super::lower::{InLoop, Loc, Locs, Lower, Mask, Parts, Scope, components_of, scalar_of};
 use super::shape::{Shape, ends_of_loop};
+use crate::faults::Fault;
 use crate::machine::lir::{Cond, G2, GSrc, Inst, Src, V3, Width};
 use smallvec::SmallVec;
 use vyre_foundation::ir::BinaryOp;
@@ -94,6 +95,9 @@ impl Lower<'_> {
 
     /// The lanes that are still here, after some may have left.
     fn mask_of_those_here(&mut self) -> Mask {
+        if self.planted(Fault::RetiredGoOn) {
+            return self.mask.clone();
+        }
         let scope = self.scopes.last()?;
         let here = scope.here.clone();
         Some(match self.mask.clone() {
@@ -198,7 +202,8 @@ impl Lower<'_> {
         let (some, done) = (self.new_label(), self.new_label());
         let (first, limit) = (self.g(index), self.g(limit));
         let lanes = self.geometry.lanes() as i32;
-        let last = self.g2(G2::add, Width::W64, first, GSrc::Imm(lanes - 1));
+        let further = lanes - 1 - i32::from(self.planted(Fault::GuardOneShort));
+        let last = self.g2(G2::add, Width::W64, first, GSrc::Imm(further));
         self.push(Inst::JumpIf { cond: Cond::AboveEqual, width: Width::W64, a: last, b: limit.into(), to: some });
         self.region(arms[0]);
         self.forget_region(arms[0]);
@@ -241,11 +246,14 @@ impl Lower<'_> {
             let taken: Parts = match (arm, &before) {
                 (0, None) => cond.clone(),
                 (0, Some(before)) => cond.iter().zip(before.clone()).map(|(c, m)| self.v3(V3::vpand, *c, m)).collect(),
-                (_, None) => {
+                (_, before) if before.is_none() || self.planted(Fault::OtherArmTakesAll) => {
                     let ones = self.ones();
                     cond.iter().map(|c| self.v3(V3::vpandn, *c, ones)).collect()
                 }
-                (_, Some(before)) => cond.iter().zip(before.clone()).map(|(c, m)| self.v3(V3::vpandn, *c, m)).collect(),
+                (_, before) => {
+                    let before = before.clone().unwrap_or_default();
+                    cond.iter().zip(before).map(|(c, m)| self.v3(V3::vpandn, *c, m)).collect()
+                }
             };
             let skip = self.new_label();
             self.jump_if_none(&taken, skip);
@@ -256,7 +264,7 @@ impl Lower<'_> {
             if reached == End::Reached {
                 end = End::Reached;
                 // The first arm writes everything; the second only its own lanes.
-                let mask = written.then_some(taken);
+                let mask = (written && !self.planted(Fault::OtherArmWritesAll)).then_some(taken);
                 self.yield_to(region, places, &mask);
                 written = true;
             }
@@ -300,6 +308,7 @@ impl Lower<'_> {
                     let is_own = |at: usize| other == n && at == usize::from(component);
                     place.iter().enumerate().any(|(at, place)| !is_own(at) && overlap(place, &loc))
                 });
+                let shared = shared && !self.planted(Fault::CopiesInSequence);
                 locs.push(if shared { self.fresh_copy(scalar_of(ty), &loc) } else { loc });
             }
             from.push(locs);
@@ -407,7 +416,7 @@ impl Lower<'_> {
         let start = self.loc(from, 0);
         self.copy_to(Scalar::U32, &Loc::G(counter), &start, &None);
         let limit = self.g_src(to);
-        if trips.is_none_or(|trips| trips.at_least == 0) {
+        if trips.is_none_or(|trips| trips.at_least == 0) && !self.planted(Fault::EmptyLoopRuns) {
             self.push(Inst::JumpIf { cond: Cond::AboveEqual, width: Width::W32, a: counter, b: limit, to: exit });
         }
         let argument = self.ssa.region(body).args[0];
@@ -535,7 +544,10 @@ impl Lower<'_> {
             })
             .collect();
         // What nobody asks for afterwards may change for those who have left, too.
-        let unmasked: Vec<bool> = results.iter().map(|result| !continues && self.facts.uses[result.index()] == 0).collect();
+        let unmasked: Vec<bool> = results
+            .iter()
+            .map(|result| !continues && self.facts.uses[result.index()] == 0 || self.planted(Fault::LeaversChange))
+            .collect();
         let collected_places = collected.clone();
         let (args, results) = (places.to_vec(), collected);
         self.loops.push(InLoop {
@@ -653,6 +665,7 @@ impl Lower<'_> {
 
     /// Takes the active lanes out of an iteration, or out of the loop.
     fn take_out(&mut self, scope: usize, for_good: bool) {
+        let for_good = for_good && !self.planted(Fault::BreakComesBack) || self.planted(Fault::ContinueLeaves);
         let Some(mask) = self.mask.clone() else { return };
         let Scope { here, stay, .. } = &self.scopes[scope];
         let (here, stay) = (here.clone(), stay.clone());
@@ -674,7 +687,8 @@ impl Lower<'_> {
             let mask = self.mask_vectors();
             self.mask = Some(mask);
         }
-        for scope in 0..self.scopes.len() {
+        let outermost = if self.planted(Fault::RetiredFromInnermost) { self.scopes.len().saturating_sub(1) } else { 0 };
+        for scope in outermost..self.scopes.len() {
             self.take_out(scope, true);
         }
     }

@@ -3,6 +3,7 @@
 use super::access::lane_at;
 use super::helpers::{self, area};
 use super::lower::{Loc, Lower, Parts};
+use crate::faults::Fault;
 use crate::machine::lir::{GLoadKind, GStoreKind, Inst, LoadKind, Mem, Rmw, StoreKind, V3};
 use vyre_foundation::ir::{Access, AtomicOp, SubgroupOp};
 use vyre_foundation::kernel::{AccessId, BufferId};
@@ -107,7 +108,7 @@ impl Lower<'_> {
                 self.push(Inst::Store { kind: StoreKind::Full, to: Mem::frame(area + 32 * part), v });
             }
         }
-        let mask = self.mask.clone();
+        let mask = if self.planted(Fault::SubgroupTakesAll) { None } else { self.mask.clone() };
         let bits = self.mask_bits(&mask);
         self.push(Inst::GStore { kind: GStoreKind::B4, to: Mem::frame(area::INDEX), a: bits });
         let lanes = self.geometry.lanes();
@@ -133,7 +134,7 @@ impl Lower<'_> {
     /// Notes which lanes trap.
     pub fn trap(&mut self, tag: u32) {
         self.frame(area::BYTES);
-        let mask = self.mask.clone();
+        let mask = if self.planted(Fault::TrapInFirstLane) { None } else { self.mask.clone() };
         let bits = self.mask_bits(&mask);
         let first = match self.block {
             Some(block) => block,

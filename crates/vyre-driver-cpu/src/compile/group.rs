@@ -14,6 +14,7 @@ use super::control::End;
 use super::geometry::WIDTH;
 use super::lower::{Loc, Locs, Lower, MachineLeaf, Parts, Scope, components_of, is_float, scalar_of};
 use super::shape::Shape;
+use crate::faults::Fault;
 use crate::machine::lir::{Cond, G2, GLoadKind, GSrc, GStoreKind, Inst, Label, LoadKind, Mem, Src, StoreKind, V3, Width};
 use crate::machine::reg::G;
 use smallvec::SmallVec;
@@ -293,7 +294,8 @@ impl Lower<'_> {
         for (target, source) in handed_on {
             let is_argument = matches!(ssa.value(target).def, Def::Argument(..));
             let after = homes.get(&source).map(|(segment, _)| *segment);
-            let read_later = last_use.get(&target).copied().unwrap_or(0) > after.unwrap_or(0);
+            let read_later =
+                last_use.get(&target).copied().unwrap_or(0) > after.unwrap_or(0) && !self.planted(Fault::SlotTakenEarly);
             let same_kind = self.shape(target) == self.shape(source);
             let of_this_loop = |after: usize| ranges.get(&target).is_some_and(|range| range.contains(&after));
             if let (true, false, true, Some(place), Some(after)) =
@@ -651,7 +653,11 @@ impl Lower<'_> {
             return None;
         }
         let (limit, total) = (self.g(limit), self.imm(u64::from(total)));
-        let limit = if is_last { self.g2(G2::add, Width::W64, limit, GSrc::Imm(1)) } else { limit };
+        let limit = if is_last && !self.planted(Fault::LeaderLeftOut) {
+            self.g2(G2::add, Width::W64, limit, GSrc::Imm(1))
+        } else {
+            limit
+        };
         let d = self.new_g();
         let (cond, width) = (Cond::Below, Width::W64);
         self.push(Inst::Choose { cond, width, a: limit, b: total.into(), d, x: limit, y: total });
@@ -660,7 +666,7 @@ impl Lower<'_> {
 
     /// The mask that a block begins with.
     pub fn enter_block(&mut self, is_first: bool, next: Label) {
-        let tail = if self.geometry.has_tail() { Some(self.tail_mask()) } else { None };
+        let tail = if self.geometry.has_tail() && !self.planted(Fault::TailIsThere) { Some(self.tail_mask()) } else { None };
         self.mask = tail;
         if !ssa_retires(self.ssa) {
             return;
@@ -695,7 +701,8 @@ impl Lower<'_> {
             && let (Some(place), Some(any), true) = (self.slots.alive, alive_any, self.slots.enabled)
         {
             let at = Mem::at(self.slot_base()).plus(place);
-            for (part, v) in scope.here.iter().enumerate() {
+            let kept = if self.planted(Fault::RetiredReturn) { self.mask_vectors() } else { scope.here.clone() };
+            for (part, v) in kept.iter().enumerate() {
                 self.push(Inst::Store { kind: StoreKind::Full, to: at.plus(32 * part), v: *v });
             }
             let bits = self.mask_bits(&Some(scope.here));
@@ -807,7 +814,7 @@ impl Lower<'_> {
     /// Zeros in workgroup memory.
     pub fn clear_shared(&mut self) {
         let bytes = shared_bytes(self.ssa);
-        if bytes == 0 {
+        if bytes == 0 || self.planted(Fault::SharedNotCleared) {
             return;
         }
         let start = self.load_g(GLoadKind::W64, Mem::context(offset_of!(Context, shared)));

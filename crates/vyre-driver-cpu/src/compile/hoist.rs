@@ -3,14 +3,15 @@
 //! Ops are total and do nothing but give a value, so one whose operands are from outside of a loop can be computed before it, whether or not
 //! the loop would have got there. Inner loops first: what leaves one may leave the next.
 
+use crate::faults::Fault;
 use vyre_foundation::ssa::{Def, InstId, InstKind, RegionId, Ssa};
 
 /// Moves invariant ops out of all loops.
-pub(crate) fn hoist(ssa: &mut Ssa) {
+pub(crate) fn hoist(ssa: &mut Ssa, fault: Option<Fault>) {
     let mut depth = vec![0u32; ssa.values.len()];
     find_depths(ssa, ssa.root, 0, &mut depth);
     let root = ssa.root;
-    hoist_region(ssa, root, 0, &mut depth);
+    hoist_region(ssa, root, 0, &mut depth, fault == Some(Fault::LoadsHoisted));
 }
 
 /// By value: how many loops are around its definition. Leaves are outside of all.
@@ -29,7 +30,7 @@ fn find_depths(ssa: &Ssa, region: RegionId, loops: u32, depth: &mut [u32]) {
 }
 
 /// What comes out of the region, in order.
-fn hoist_region(ssa: &mut Ssa, region: RegionId, loops: u32, depth: &mut [u32]) -> Vec<InstId> {
+fn hoist_region(ssa: &mut Ssa, region: RegionId, loops: u32, depth: &mut [u32], loads: bool) -> Vec<InstId> {
     let insts = std::mem::take(&mut ssa.regions[region.index()].insts);
     let mut kept = Vec::with_capacity(insts.len());
     let mut out = Vec::new();
@@ -37,12 +38,13 @@ fn hoist_region(ssa: &mut Ssa, region: RegionId, loops: u32, depth: &mut [u32]) 
         let inner = loops + u32::from(matches!(ssa.inst(id).kind, InstKind::Loop { .. }));
         let below: Vec<RegionId> = ssa.inst(id).kind.regions().collect();
         for region in below {
-            let from_inside = hoist_region(ssa, region, inner, depth);
+            let from_inside = hoist_region(ssa, region, inner, depth, loads);
             for moved in from_inside {
                 place(ssa, moved, loops, depth, &mut kept, &mut out);
             }
         }
-        if let InstKind::Op(_) = ssa.inst(id).kind {
+        let kind = &ssa.inst(id).kind;
+        if matches!(kind, InstKind::Op(_)) || loads && matches!(kind, InstKind::Load { .. }) {
             place(ssa, id, loops, depth, &mut kept, &mut out);
         } else {
             kept.push(id);

@@ -10,6 +10,7 @@
 use super::context::{Context, buffer_address, buffer_length};
 use super::geometry::{Geometry, WIDTH};
 use super::shape::{Shape, Shapes};
+use crate::faults::Fault;
 use crate::machine::lir::{Base, Cond, G2, GLoadKind, GSrc, Inst, Label, LoadKind, Mem, Src, V3, Width};
 use crate::machine::reg::{G, V};
 use smallvec::{SmallVec, smallvec};
@@ -132,6 +133,8 @@ pub(crate) struct Lower<'a> {
     /// Whether code hardly ever runs, so that nothing is prepared for it.
     pub in_cold: bool,
     pub refused: Option<String>,
+    /// A mistake that is made on purpose.
+    pub fault: Option<Fault>,
 }
 
 /// Something that every workgroup finds in the same place.
@@ -374,7 +377,8 @@ impl Lower<'_> {
                 let length = self.machine_leaf(MachineLeaf::Length(buffer));
                 self.at_entry(|lower| {
                     let (limit, none) = (lower.new_g(), lower.imm(0));
-                    let less = lower.g2(G2::sub, Width::W32, length, GSrc::Imm(lanes as i32 - 1));
+                    let further = lanes as i32 - 1 - i32::from(lower.planted(Fault::LimitOneMore));
+                    let less = lower.g2(G2::sub, Width::W32, length, GSrc::Imm(further));
                     let (cond, width, b) = (Cond::Below, Width::W32, GSrc::Imm(lanes as i32));
                     lower.push(Inst::Choose { cond, width, a: length, b, d: limit, x: none, y: less });
                     limit
@@ -677,7 +681,8 @@ impl Lower<'_> {
                 let base = self.splat_g(Width::W32, *base);
                 (0..self.geometry.parts)
                     .map(|part| {
-                        let steps = std::array::from_fn(|n| (part * WIDTH + n as u32).wrapping_mul(*stride));
+                        let first = if self.planted(Fault::PartsAlike) { 0 } else { part * WIDTH };
+                        let steps = std::array::from_fn(|n| (first + n as u32).wrapping_mul(*stride));
                         let steps = Src::Mem(self.pool.place(steps));
                         self.v3(V3::vpaddd, base, steps)
                     })
@@ -836,6 +841,11 @@ impl Lower<'_> {
                 smallvec![ones; self.parts()]
             }
         }
+    }
+
+    /// Whether the compiler is to make this mistake.
+    pub fn planted(&self, fault: Fault) -> bool {
+        self.fault == Some(fault)
     }
 
     /// Space in the frame that single instructions use.

@@ -18,10 +18,12 @@ mod helpers;
 mod hoist;
 mod lower;
 mod ops;
+mod planted;
 mod shape;
 pub(crate) mod show;
 mod unroll;
 
+use crate::faults::Fault;
 use crate::machine::alloc::{Allocation, allocate};
 use crate::machine::dead::remove_dead;
 use crate::machine::encode::{Encoded, encode};
@@ -64,12 +66,12 @@ const MAX_CODE: usize = 1 << 20;
 
 impl Machine {
     /// Compiles a kernel.
-    pub fn compile(kernel: &Arc<Kernel>) -> Result<Machine, Refused> {
+    pub fn compile(kernel: &Arc<Kernel>, fault: Option<Fault>) -> Result<Machine, Refused> {
         if !is_supported() {
             return Err(Refused("this CPU has no AVX2, FMA or BMI".into()));
         }
         // How often registers are used is counted in floats.
-        with_default_state(|| choose(&prepared(kernel))?.attempt.finish(kernel))
+        with_default_state(|| choose(&prepared(kernel, fault), fault)?.attempt.finish(kernel))
     }
 
     fn context_size(&self) -> usize {
@@ -78,11 +80,11 @@ impl Machine {
 }
 
 /// The form that code is made from.
-fn prepared(kernel: &Arc<Kernel>) -> Ssa {
+fn prepared(kernel: &Arc<Kernel>, fault: Option<Fault>) -> Ssa {
     let mut ssa = Ssa::of(kernel);
     ssa.optimize();
-    hoist::hoist(&mut ssa);
-    unroll::unroll(&mut ssa);
+    hoist::hoist(&mut ssa, fault);
+    unroll::unroll(&mut ssa, fault);
     ssa
 }
 
@@ -95,12 +97,12 @@ struct Choice {
 }
 
 /// Code with the most vectors at a time whose values fit the registers.
-fn choose(ssa: &Ssa) -> Result<Choice, Refused> {
+fn choose(ssa: &Ssa, fault: Option<Fault>) -> Result<Choice, Refused> {
     let mut tried = Vec::new();
     let candidates = parts_of(ssa);
     let mut chosen = None;
     for parts in candidates {
-        let attempt = Attempt::of(ssa, parts)?;
+        let attempt = Attempt::of(ssa, parts, fault)?;
         tried.push((parts, attempt.spilled));
         let fits = attempt.spilled <= MAX_SPILLED;
         chosen = Some((attempt, parts));
@@ -134,13 +136,13 @@ struct Attempt {
 }
 
 impl Attempt {
-    fn of(ssa: &Ssa, parts: u32) -> Result<Attempt, Refused> {
+    fn of(ssa: &Ssa, parts: u32, fault: Option<Fault>) -> Result<Attempt, Refused> {
         let kernel = &ssa.kernel;
         let geometry = Geometry::new(kernel.workgroup_size, parts, kernel.size_matters().is_none());
         let mut uses = vec![0; ssa.values.len()];
         count_uses(ssa, &mut uses);
         let facts = Facts {
-            shapes: Shapes::of(ssa, &geometry),
+            shapes: Shapes::of(ssa, &geometry, fault),
             bounds: Bounds::of(ssa),
             ranges: Ranges::of(ssa),
             floats: Floats::of(ssa),
@@ -151,7 +153,7 @@ impl Attempt {
         let single = items.len() == 1 && (geometry.flat || geometry.blocks() == 1 || !kernel.uses.barrier);
         let mut attempt = Attempt { phases: Vec::new(), spilled: 0.0, slots_bytes: 0 };
         for (n, phase) in items.iter().enumerate() {
-            let mut lower = Lower::new(ssa, &facts, geometry);
+            let mut lower = Lower::new(ssa, &facts, geometry, fault);
             if !single {
                 lower.plan_slots(&items);
                 attempt.slots_bytes = (lower.slots.block_bytes * geometry.blocks() as usize).next_multiple_of(64);
@@ -160,9 +162,12 @@ impl Attempt {
             if let Some(why) = lower.refused {
                 return Err(Refused(why));
             }
-            let Lower { mut code, generals, vectors, labels, scratch, pool, .. } = lower;
+            let Lower { mut code, generals, mut vectors, labels, scratch, pool, .. } = lower;
             if code.len() > MAX_CODE {
                 return Err(Refused("it is too long".into()));
+            }
+            if let Some(fault) = fault {
+                planted::plant(fault, &mut code, &mut vectors);
             }
             remove_dead(&mut code, generals, vectors);
             let allocation = allocate(&mut code, generals, vectors);
@@ -209,7 +214,7 @@ fn parts_of(ssa: &Ssa) -> Vec<u32> {
     let least = if kernel.uses.subgroup { kernel.subgroup.unwrap_or(1).div_ceil(geometry::WIDTH).max(1) } else { 1 };
     let may_be_flat = kernel.size_matters().is_none();
     let one = Geometry::new(size, 1, may_be_flat);
-    let shapes = Shapes::of(ssa, &one);
+    let shapes = Shapes::of(ssa, &one, None);
     let mut diverges = false;
     ssa.for_each_inst(ssa.root, &mut |id, _| diverges |= shapes.is_divergent(id));
     let mut parts: Vec<u32> = [4, 2, 1]
@@ -241,7 +246,7 @@ fn is_supported() -> bool {
 }
 
 impl<'a> Lower<'a> {
-    fn new(ssa: &'a Ssa, facts: &'a Facts, geometry: Geometry) -> Lower<'a> {
+    fn new(ssa: &'a Ssa, facts: &'a Facts, geometry: Geometry, fault: Option<Fault>) -> Lower<'a> {
         Lower {
             ssa,
             facts,
@@ -274,6 +279,7 @@ impl<'a> Lower<'a> {
             in_block_head: false,
             in_cold: false,
             refused: None,
+            fault,
         }
     }
 

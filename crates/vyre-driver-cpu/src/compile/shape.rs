@@ -8,6 +8,7 @@
 //! it, or go on with the next iteration, at different times.
 
 use super::geometry::Geometry;
+use crate::faults::Fault;
 use vyre_foundation::ir::{Axis, BinaryOp, Builtin, UnaryOp};
 use vyre_foundation::ssa::{Def, InstId, InstKind, Leaf, Op, RegionId, Ssa, Terminator, Value};
 use vyre_spec::{Scalar, TernaryOp, ValueType};
@@ -59,7 +60,7 @@ impl Escapes {
 const PATIENCE: u32 = 12;
 
 impl Shapes {
-    pub fn of(ssa: &Ssa, geometry: &Geometry) -> Shapes {
+    pub fn of(ssa: &Ssa, geometry: &Geometry, fault: Option<Fault>) -> Shapes {
         let mut shapes = Shapes {
             values: vec![None; ssa.values.len()],
             divergent: vec![false; ssa.insts.len()],
@@ -73,7 +74,8 @@ impl Shapes {
         shapes.find_escapes(ssa, ssa.root);
         let mut rounds = 0;
         loop {
-            let mut walk = Walk { ssa, shapes: &mut shapes, changed: false, loops: Vec::new(), give_up: rounds > PATIENCE };
+            let give_up = rounds > PATIENCE;
+            let mut walk = Walk { ssa, shapes: &mut shapes, changed: false, loops: Vec::new(), give_up, fault };
             walk.region(ssa.root, false);
             if !walk.changed {
                 return shapes;
@@ -143,6 +145,7 @@ struct Walk<'a> {
     /// The loops around, with whether control inside has diverged since each.
     loops: Vec<InstId>,
     give_up: bool,
+    fault: Option<Fault>,
 }
 
 impl Walk<'_> {
@@ -202,7 +205,7 @@ impl Walk<'_> {
             }
         }
         match ssa.region(region).end {
-            Terminator::Break(_) | Terminator::Continue(_) if diverged => {
+            Terminator::Break(_) | Terminator::Continue(_) if diverged && self.fault != Some(Fault::DivergenceNotSeen) => {
                 if let Some(innermost) = self.loops.last() {
                     self.diverge(*innermost);
                 }
@@ -311,6 +314,7 @@ impl Walk<'_> {
                     (Some(times), None) => Some(Shape::linear(stride(right)?.wrapping_mul(times))),
                     (None, None) => None,
                 },
+                BinaryOp::Shl if self.fault == Some(Fault::StrideNotShifted) => Some(Shape::linear(stride(left)?)),
                 BinaryOp::Shl => Some(Shape::linear(stride(left)?.wrapping_shl(literal(right)?))),
                 BinaryOp::Mulhi
                 | BinaryOp::Div

@@ -21,10 +21,10 @@ use vyre_foundation::{Location, Report};
 ///
 /// If the program is not valid.
 pub fn decisions(program: &Program) -> Result<String, Report> {
-    let ssa = super::prepared(program.validated().map_err(Clone::clone)?.kernel());
+    let ssa = super::prepared(program.validated().map_err(Clone::clone)?.kernel(), None);
     let kernel = &ssa.kernel;
     let mut text = String::new();
-    let Choice { attempt, geometry, tried } = match super::choose(&ssa) {
+    let Choice { attempt, geometry, tried } = match super::choose(&ssa, None) {
         Ok(chosen) => chosen,
         Err(Refused(why)) => return Ok(format!("; left to the portable evaluator: {why}\n{ssa}")),
     };
@@ -41,7 +41,7 @@ pub fn decisions(program: &Program) -> Result<String, Report> {
     if !rows {
         let _ = writeln!(text, "; a block has more than one row, so that ids along x are vectors");
     }
-    let shapes = Shapes::of(&ssa, &geometry);
+    let shapes = Shapes::of(&ssa, &geometry, None);
     let bounds = Bounds::of(&ssa);
     let phases = group::phases(&ssa, &|id| shapes.escapes(id).leaves_loop);
     for (n, items) in phases.iter().enumerate() {
@@ -139,8 +139,8 @@ fn stmt(program: &Program, kernel: &vyre_foundation::kernel::Kernel, number: usi
 #[cfg(feature = "listing")]
 pub fn machine_code(program: &Program) -> Result<String, Report> {
     use crate::machine::encode::encode;
-    let ssa = super::prepared(program.validated().map_err(Clone::clone)?.kernel());
-    let Choice { attempt, .. } = match super::choose(&ssa) {
+    let ssa = super::prepared(program.validated().map_err(Clone::clone)?.kernel(), None);
+    let Choice { attempt, .. } = match super::choose(&ssa, None) {
         Ok(chosen) => chosen,
         Err(Refused(why)) => return Ok(format!("; left to the portable evaluator: {why}\n")),
     };

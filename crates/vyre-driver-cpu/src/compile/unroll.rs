@@ -5,6 +5,7 @@
 //! it at a time.
 
 use super::hoist::hoist;
+use crate::faults::Fault;
 use std::collections::HashMap;
 use vyre_foundation::analysis::Loops;
 use vyre_foundation::ssa::{Def, Inst, InstId, InstKind, RegionId, Ssa, Terminator, Value};
@@ -17,7 +18,7 @@ const MAX_TRIPS: u32 = 16;
 const MAX_INSTS: usize = 192;
 
 /// Writes out short loops, and lets the passes see the result.
-pub(crate) fn unroll(ssa: &mut Ssa) {
+pub(crate) fn unroll(ssa: &mut Ssa, fault: Option<Fault>) {
     let loops = Loops::of(ssa);
     let mut found = Vec::new();
     ssa.for_each_inst(ssa.root, &mut |id, inst| {
@@ -35,10 +36,14 @@ pub(crate) fn unroll(ssa: &mut Ssa) {
         return;
     }
     for (id, first, trips) in found {
-        write_out(ssa, id, first, trips);
+        match fault {
+            Some(Fault::UnrolledOnceLess) => write_out(ssa, id, first, trips.saturating_sub(1)),
+            Some(Fault::UnrolledFromZero) => write_out(ssa, id, 0, trips),
+            _ => write_out(ssa, id, first, trips),
+        }
     }
     ssa.optimize();
-    hoist(ssa);
+    hoist(ssa, fault);
 }
 
 /// Whether a body has neither control nor exits.

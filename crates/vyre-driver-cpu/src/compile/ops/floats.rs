@@ -4,6 +4,7 @@
 //! one NaN. Under `floats canonical` every result is flushed.
 
 use crate::compile::lower::{Lower, is_wide};
+use crate::faults::Fault;
 use crate::machine::lir::{Inst, Src, V2, V2I, V3, V3I};
 use crate::machine::reg::V;
 use vyre_foundation::ir::{BinaryOp, UnaryOp};
@@ -68,7 +69,8 @@ impl Lower<'_> {
     }
 
     pub(super) fn float_result(&mut self, ty: Scalar, v: V) -> V {
-        if self.mode == FloatMode::Canonical { self.flush(ty, v) } else { v }
+        let flushes = self.mode == FloatMode::Canonical && !self.planted(Fault::ResultNotFlushed);
+        if flushes { self.flush(ty, v) } else { v }
     }
 
     pub(super) fn round(&mut self, ty: Scalar, a: V, imm: u8) -> V {
