@@ -3,10 +3,10 @@
 use std::num::NonZero;
 use vyre::cpu::faults::{Fault, shows_in};
 use vyre::cpu::{Options, faulty_cpu_device};
+use vyre::device::backend;
 use vyre::text::suggest::nearest;
 use vyre_conform::mutants::PREFIX;
 use vyre_conform::teeth::Faulty;
-use vyre::device::backend;
 use vyre_worker::Subject;
 use vyre_worker::backend::{BackendSubject, Form};
 

@@ -47,8 +47,7 @@ faults! {
     SignedProductIsUnsigned "signed-product-is-unsigned" "A product of signed elements with 64 bits is that of unsigned ones.";
     FloatDifferenceExchanged "float-difference-exchanged" "The operands of an f32 difference are exchanged.";
     DoubleQuotientExchanged "double-quotient-exchanged" "The operands of an f64 quotient are exchanged.";
-    FloatMinExchanged "float-min-exchanged" "The operands of an f32 minimum are exchanged, which NaNs and zeros show.";
-    FloatMaxExchanged "float-max-exchanged" "The operands of an f32 maximum are exchanged, which NaNs and zeros show.";
+    ZerosInOrder "zeros-in-order" "The smaller and the larger of two zeros is the second.";
     LessIsAtMost "less-is-at-most" "A comparison of floats for less holds for equal ones.";
     AtMostIsLess "at-most-is-less" "A comparison of floats for less or equal does not hold for equal ones.";
     GreaterIsAtLeast "greater-is-at-least" "A comparison of floats for greater holds for equal ones.";

@@ -62,8 +62,6 @@ fn wrong(fault: Fault, inst: Inst) -> Option<Inst> {
                 (Fault::WideShiftByIsNarrow, V3::vpsllvq) => other(V3::vpsllvd),
                 (Fault::FloatDifferenceExchanged, V3::vsubps)
                 | (Fault::DoubleQuotientExchanged, V3::vdivpd)
-                | (Fault::FloatMinExchanged, V3::vminps)
-                | (Fault::FloatMaxExchanged, V3::vmaxps)
                 | (Fault::IntegerGreaterExchanged, V3::vpcmpgtd) => exchanged(),
                 _ => None,
             }

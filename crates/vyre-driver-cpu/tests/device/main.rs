@@ -3,6 +3,8 @@
 
 mod floats;
 mod grid_sync;
+#[cfg(target_os = "linux")]
+mod guards;
 mod limits;
 mod sizes;
 mod threads;
@@ -63,6 +65,11 @@ fn meaning(case: &Case) -> Outcome {
 fn generated(seed: u64, number: u64) -> Case {
     let dna = dna(seed, number);
     generate(Preset::mixed(number), &dna).case(&dna)
+}
+
+/// How many generated programs to take: what `VYRE_CPU_PROGRAMS` says, or so many.
+fn programs(otherwise: u64) -> u64 {
+    std::env::var("VYRE_CPU_PROGRAMS").map_or(otherwise, |count| count.parse().expect("VYRE_CPU_PROGRAMS is a number"))
 }
 
 fn dispatch(backend: &dyn VyreBackend, case: &Case) -> Outcome {

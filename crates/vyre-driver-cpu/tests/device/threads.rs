@@ -1,6 +1,6 @@
 //! Generated programs on 1, 2 and 7 threads, in both tiers. `VYRE_CPU_PROGRAMS=100000` takes so many.
 
-use crate::{TIERS, dispatch, eager, generated, meaning};
+use crate::{TIERS, dispatch, eager, generated, meaning, programs};
 use std::sync::Arc;
 use vyre_driver::VyreBackend;
 
@@ -8,10 +8,9 @@ const SEED: u64 = 0xC9;
 
 #[test]
 fn the_bytes_are_the_references_on_any_number_of_threads() {
-    let programs = std::env::var("VYRE_CPU_PROGRAMS").map_or(1500, |count| count.parse().expect("VYRE_CPU_PROGRAMS is a number"));
     let devices: Vec<(u32, bool, Arc<dyn VyreBackend>)> =
         [1, 2, 7].into_iter().flat_map(|threads| TIERS.map(|portable| (threads, portable, eager(threads, portable)))).collect();
-    for number in 0..programs {
+    for number in 0..programs(1500) {
         let case = generated(SEED, number);
         let expected = meaning(&case);
         for (threads, portable, device) in &devices {

@@ -197,7 +197,8 @@ impl Lower<'_> {
                     (_, false) => (V3::vmaxps, V3::vpand),
                     (_, true) => (V3::vmaxpd, V3::vpand),
                 };
-                let (one, other) = (self.v3(pick, a, b), self.v3(pick, b, a));
+                let one = self.v3(pick, a, b);
+                let other = if self.planted(Fault::ZerosInOrder) { one } else { self.v3(pick, b, a) };
                 let number = self.v3(merge, one, other);
                 let a_is_nan = self.is_nan(ty, a);
                 let v = self.blend(number, b, a_is_nan);
