@@ -7,27 +7,13 @@
 
 mod sweep;
 
+use rustc_apfloat::FloatConvert;
 use rustc_apfloat::ieee::{BFloatS, Float8E4M3FNS, Float8E5M2S, HalfS, IeeeFloat, Semantics, Single};
-use rustc_apfloat::{Float, FloatConvert};
+use sweep::soft::{Format, Overflow, hard_to_round, narrowed, patterns, widened};
 use sweep::{Extent, Random, Report, Type, extent};
 use vyre_scalar::{Value, memory};
 use vyre_spec::nibble::NF4;
 use vyre_spec::{DataType, FloatMode};
-
-/// What a format does with an infinity or a number beyond its largest.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Overflow {
-    Infinity,
-    Saturates,
-}
-
-/// A float format of 16 or 8 bits.
-struct Format {
-    ty: DataType,
-    overflow: Overflow,
-    /// What NaN is stored as.
-    nan: u64,
-}
 
 fn load(ty: &DataType, mode: FloatMode, pattern: u16) -> u64 {
     memory::load(ty, mode, &pattern.to_le_bytes(), 0).scalar()
@@ -37,55 +23,6 @@ fn store(ty: &DataType, mode: FloatMode, value: u64) -> u64 {
     let mut bytes = [0; 2];
     memory::store(ty, mode, &mut bytes, 0, Value::from(value));
     u16::from_le_bytes(bytes).into()
-}
-
-/// The bits of the f32 that a pattern stands for.
-fn widened<S: Semantics>(pattern: u16) -> u32
-where
-    IeeeFloat<S>: FloatConvert<Single>,
-{
-    let wide: Single = IeeeFloat::<S>::from_bits(pattern.into()).convert(&mut false).value;
-    wide.to_bits() as u32
-}
-
-fn patterns<S: Semantics>() -> impl Iterator<Item = u16> {
-    0..=(u16::MAX >> (16 - S::BITS))
-}
-
-/// What a store leaves of an f32 that is canonical for the mode.
-fn narrowed<S: Semantics>(format: &Format, mode: FloatMode, bits: u64) -> u64
-where
-    IeeeFloat<S>: FloatConvert<Single>,
-    Single: FloatConvert<IeeeFloat<S>>,
-{
-    let value = Single::from_bits(bits.into());
-    if value.is_nan() {
-        return format.nan;
-    }
-    let mut rounded: IeeeFloat<S> = value.convert(&mut false).value;
-    if format.overflow == Overflow::Saturates && !rounded.is_finite() {
-        let largest = IeeeFloat::<S>::largest();
-        rounded = if value.is_negative() { -largest } else { largest };
-    }
-    let pattern = rounded.to_bits() as u16;
-    let flushed = mode == FloatMode::Canonical && Type::F32.canonical(mode, widened::<S>(pattern).into()) == 0;
-    if flushed { 0 } else { pattern.into() }
-}
-
-/// Values of the format, the middles between two, and the f32 next to these.
-fn hard_to_round<S: Semantics>() -> impl Iterator<Item = u32>
-where
-    IeeeFloat<S>: FloatConvert<Single>,
-{
-    // One step of the format is 2^(24 - precision) steps of f32, except among its subnormals.
-    let half = 1 << (23 - S::PRECISION);
-    let normal =
-        patterns::<S>().map(widened::<S>).flat_map(move |value| [value.wrapping_sub(half), value, value.wrapping_add(half)]);
-    // Multiples of half the smallest value.
-    let least = f64::from(f32::from_bits(widened::<S>(1)));
-    let subnormal = (0..2048).map(move |k| ((least * f64::from(k) / 2.0) as f32).to_bits());
-    let subnormal = subnormal.flat_map(|bits| [bits, bits | 0x8000_0000]);
-    normal.chain(subnormal).flat_map(|center| [center.wrapping_sub(1), center, center.wrapping_add(1)])
 }
 
 fn compare<S: Semantics>(format: &Format)

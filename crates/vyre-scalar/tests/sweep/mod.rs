@@ -6,6 +6,8 @@
 #[path = "../../src/random.rs"]
 mod random;
 
+pub mod soft;
+
 pub use random::Random;
 use std::fmt::Display;
 use std::time::Instant;
