@@ -701,8 +701,10 @@ impl Lower<'_> {
             && let (Some(place), Some(any), true) = (self.slots.alive, alive_any, self.slots.enabled)
         {
             let at = Mem::at(self.slot_base()).plus(place);
-            let kept = if self.planted(Fault::RetiredReturn) { self.mask_vectors() } else { scope.here.clone() };
-            for (part, v) in kept.iter().enumerate() {
+            if self.planted(Fault::RetiredReturn) {
+                scope.here.iter().for_each(|v| self.push(Inst::Ones { d: *v }));
+            }
+            for (part, v) in scope.here.iter().enumerate() {
                 self.push(Inst::Store { kind: StoreKind::Full, to: at.plus(32 * part), v: *v });
             }
             let bits = self.mask_bits(&Some(scope.here));

@@ -109,6 +109,7 @@ patterns! {
     OverLength "a loop up to the length of a buffer";
     LongLoop "a loop of 100 iterations or more";
     Carried "an iteration that begins by storing what the one before has assigned at its end";
+    MadeAhead "the next value of a variable of a loop, made before a barrier and taken behind it";
     HostileLiteral "an index that is a literal far past every buffer";
     HostileLength "an index that is the length of its buffer";
     HostileSum "an index that is a sum with a number far past every buffer";
@@ -122,6 +123,7 @@ patterns! {
     AtomicsMeet "an atomic of all invocations on one element";
     GuardedAccess "an access inside a check of its index against the length";
     GuardedByExit "an access after those that fail a check of its index have left";
+    GuardedSum "an access inside a check of its index, which is a sum with a number, against the length";
     CornerPair "an op on two literals at the ends of their type";
     MixedWidths "an expression of booleans, integers and floats of both widths";
     VectorExchanged "a vector made of its own components in another order";
@@ -384,6 +386,9 @@ impl<'a> Reader<'a> {
                 }
                 let guarded = checks(cond).into_iter().any(|(buffer, index)| accesses(then, buffer, index));
                 self.see(Pattern::GuardedAccess, guarded);
+                let is_sum = |index: &Expr| operands(index, BinaryOp::Add).is_some_and(|(_, by)| number(by).is_some());
+                let guarded_sum = checks(cond).into_iter().any(|(buffer, index)| is_sum(index) && accesses(then, buffer, index));
+                self.see(Pattern::GuardedSum, guarded_sum);
                 for (body, otherwise) in [(then, false), (otherwise, true)] {
                     let depth = self.loops.last().map_or(0, |innermost| innermost.arms.len());
                     if divergent && let Some(innermost) = self.loops.last_mut() {
@@ -439,6 +444,7 @@ impl<'a> Reader<'a> {
         let trips = number(to).zip(number(from)).map_or(0, |(to, from)| to.saturating_sub(from));
         self.see(Pattern::LongLoop, trips >= 100);
         self.see(Pattern::Carried, carries(body));
+        self.see(Pattern::MadeAhead, makes_ahead(body));
         self.declare(var, 1);
         self.loops.push(Loop { assigned, ..Loop::default() });
         self.body(body);
@@ -655,6 +661,17 @@ fn assigned(nodes: &[Node]) -> HashSet<&Name> {
 
 fn mentions(expr: &Expr, name: &Name) -> bool {
     matches!(expr, Expr::Var(var) if var == name) || expr.children().any(|child| mentions(child, name))
+}
+
+/// Whether a variable takes a value behind a barrier that was named before it.
+fn makes_ahead(body: &[Node]) -> bool {
+    let is_barrier = |node: &Node| matches!(node, Node::Barrier { .. });
+    let named = |wanted: &Name, nodes: &[Node]| nodes.iter().any(|node| matches!(node, Node::Let { name, .. } if name == wanted));
+    body.iter().enumerate().filter(|(_, node)| is_barrier(node)).any(|(barrier, _)| {
+        let (before, behind) = body.split_at(barrier);
+        let takes = |node: &Node| matches!(node, Node::Assign { value, .. } if matches!(&**value, Expr::Var(name) if named(name, before)));
+        behind.iter().any(takes)
+    })
 }
 
 /// Whether a body begins by storing a variable and ends by assigning it, barriers aside.

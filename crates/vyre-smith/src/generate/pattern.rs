@@ -119,6 +119,20 @@ impl Generator<'_> {
         Some(var)
     }
 
+    /// Now and then, makes the value that a variable is to have in the next iteration long before it takes it, so that both are there
+    /// for the rest of the body, barriers included.
+    pub fn ahead(&mut self, var: &Variable, body: &mut Vec<Node>) -> Option<Name> {
+        if !self.dna.chance(40) {
+            return None;
+        }
+        let value = self.value(var.ty, 2, var.uniform);
+        let name = self.fresh_name();
+        body.push(Node::let_bind(&name, value));
+        self.variables.push(Variable { name: name.clone(), assignable: false, ..var.clone() });
+        self.steps += self.iterations;
+        Some(name)
+    }
+
     /// One of the ways out of where the statement stands, each for the invocation alone.
     fn way_out(&mut self) -> Node {
         let apart = self.leaves_apart();
@@ -178,6 +192,14 @@ impl Generator<'_> {
             None => (self.load_target(b, 1), None),
         };
         let Some(index) = index else { return self.store(nodes) };
+        // A sum that may go over the top and come out in bounds.
+        let constant = matches!(self.buffers[b].access, Access::Read | Access::Uniform);
+        let index = if constant && self.dna.chance(25) {
+            let uniform = self.dna.chance(50);
+            Expr::add(self.leaf(Scalar::U32, 0, uniform), Expr::u32(1 + self.dna.below(9)))
+        } else {
+            index
+        };
         let (name, ty) = (self.buffers[b].name.clone(), self.buffers[b].value);
         let limit = match self.dna.below(6) {
             0 => Expr::min(Expr::buf_len(&name), self.leaf(Scalar::U32, 0, false)),

@@ -497,6 +497,7 @@ impl Generator<'_> {
             self.steps += self.iterations;
         }
         let carried = if self.dna.chance(20) { self.carry(uniform_body, &mut body) } else { None };
+        let next = carried.as_ref().and_then(|var| self.ahead(var, &mut body));
         let inner = Context { depth: context.depth - 1, uniform: uniform_body, top: false, barriers: synchronises };
         let exits = self.config.weights.exits > 0 && self.leaves_apart();
         if exits && self.dna.chance(15) {
@@ -511,7 +512,10 @@ impl Generator<'_> {
             self.change(&name, value, uniform, &mut body);
         }
         if let Some(var) = carried {
-            let value = self.value(var.ty, self.config.expr_depth, var.uniform);
+            let value = match next {
+                Some(next) => Expr::var(next),
+                None => self.value(var.ty, self.config.expr_depth, var.uniform),
+            };
             body.push(Node::assign(var.name, value));
             self.steps += self.iterations;
         }
