@@ -8,7 +8,7 @@ use super::helpers::{self, area};
 use super::lower::{Loc, Lower, MachineLeaf, Mask, Parts, components_of, is_float, scalar_of, width_of};
 use super::shape::Shape;
 use crate::machine::lir::{
-    Base, Cond, GLoadKind, GSrc, GStoreKind, Inst, LoadKind, Mem, Shift, Src, StoreKind, V2I, V3, Widen, Width,
+    Base, Cond, G2, GLoadKind, GSrc, GStoreKind, Inst, LoadKind, Mem, Shift, Src, StoreKind, V2I, V3, Widen, Width,
 };
 use crate::machine::reg::{G, V};
 use smallvec::{SmallVec, smallvec};
@@ -247,7 +247,8 @@ impl Lower<'_> {
     fn load_contiguous(&mut self, result: Value, proven: bool, buffer: BufferId, element: Element, index: Value) {
         let ty = self.ty(result);
         // With every lane active, what is proven for each holds for all.
-        let checked = !(proven && self.mask.is_none());
+        let prefix = self.prefix_load().filter(|_| proven && element == Element::Word);
+        let checked = !(proven && self.mask.is_none()) && prefix.is_none();
         let whole = index;
         let (index, added) = if checked { (index, 0) } else { self.split_index(index) };
         let base = self.g(index);
@@ -261,7 +262,7 @@ impl Lower<'_> {
         let at = self.element_at(buffer, element, base).plus(element.bytes() * added as usize);
         for (n, d) in parts.clone().into_iter().enumerate() {
             let v = match element {
-                Element::Word => self.load(LoadKind::Full, at.plus(32 * n)),
+                Element::Word => self.load(prefix.unwrap_or(LoadKind::Full), at.plus(32 * n)),
                 Element::Double => self.load(LoadKind::Full, at.plus(32 * n)),
                 Element::Byte { signed: false } => self.load(LoadKind::U8, at.plus(8 * n)),
                 Element::Byte { signed: true } => self.load(LoadKind::I8, at.plus(8 * n)),
@@ -272,8 +273,8 @@ impl Lower<'_> {
                     self.convert_loaded(element, bits, None)
                 }
                 Element::E4m3 | Element::E5m2 => {
-                    let bits = self.load(LoadKind::U8, at.plus(8 * n));
-                    self.convert_loaded(element, bits, None)
+                    let bytes = self.load(LoadKind::Halves, at.plus(8 * n));
+                    self.widen_bytes(element, bytes)
                 }
                 Element::Nibble(_) | Element::Words(_) => self.zero(),
             };
@@ -326,11 +327,13 @@ impl Lower<'_> {
                 self.push(Inst::Shift { op: Shift::vpslld, d, a: bits, imm: 16 });
                 d
             }
-            Element::E4m3 => {
-                self.look_up(bits, &std::array::from_fn::<u32, 256, _>(|n| small::widen(&small::F8E4M3, n as u16).to_bits()))
-            }
-            Element::E5m2 => {
-                self.look_up(bits, &std::array::from_fn::<u32, 256, _>(|n| small::widen(&small::F8E5M2, n as u16).to_bits()))
+            Element::E4m3 | Element::E5m2 => {
+                // The sign of the byte in all of its half.
+                let (top, signed) = (self.new_v(), self.new_v());
+                self.push(Inst::Shift { op: Shift::vpslld, d: top, a: bits, imm: 24 });
+                self.push(Inst::Shift { op: Shift::vpsrad, d: signed, a: top, imm: 24 });
+                let bytes = self.pack_halves(signed);
+                self.widen_bytes(element, bytes)
             }
             Element::Nibble(kind) => {
                 let index = match index {
@@ -353,6 +356,29 @@ impl Lower<'_> {
             }
             Element::Word | Element::Double | Element::Byte { .. } | Element::Half { .. } | Element::Words(_) => bits,
         }
+    }
+
+    /// Floats of 8 bits, which are in halves of 32 bits with their sign, to floats of 32 bits. As floats of 16 bits they have the same form:
+    /// `e5m2` is their upper byte, and `e4m3` has an exponent that is biased by 8 less.
+    fn widen_bytes(&mut self, element: Element, bytes: V) -> V {
+        let (shifted, d) = (self.new_v(), self.new_v());
+        if element == Element::E5m2 {
+            self.push(Inst::Shift { op: Shift::vpsllw, d: shifted, a: bytes, imm: 8 });
+            self.push(Inst::Widen { op: Widen::vcvtph2ps, d, a: shifted.into() });
+            return d;
+        }
+        self.push(Inst::Shift { op: Shift::vpsllw, d: shifted, a: bytes, imm: 7 });
+        // The sign is there twice.
+        let all_but_one = self.constant32(0xBFFF_BFFF);
+        let half = self.v3(V3::vpand, shifted, all_but_one);
+        // There is no infinity, and one NaN for either sign.
+        let magnitude = self.constant32(0x3F80_3F80);
+        let largest = self.v3(V3::vpand, shifted, magnitude);
+        let nan = self.v3(V3::vpcmpeqw, largest, magnitude);
+        let half = self.v3(V3::vpor, half, nan);
+        self.push(Inst::Widen { op: Widen::vcvtph2ps, d, a: half.into() });
+        let scale = self.constant(Scalar::F32, u64::from(256f32.to_bits()));
+        self.v3(V3::vmulps, d, scale)
     }
 
     /// Elements of a table of constants.
@@ -409,20 +435,52 @@ impl Lower<'_> {
         self.v3(V3::vpermd, places, low)
     }
 
-    /// Which lanes have an index inside of the buffer.
-    fn inside(&mut self, buffer: BufferId, index: &Parts) -> Parts {
-        let length = self.machine_leaf(MachineLeaf::Length(buffer));
-        let length = self.splat_g(Width::W32, length);
+    /// Which lanes have an index inside of the buffer. `highest`: none is above this.
+    fn inside(&mut self, buffer: BufferId, index: &Parts, highest: u32) -> Parts {
+        // Numbers below 2³¹ are ordered the same with a sign; others are once their highest bit is turned.
+        let signed = highest < i32::MAX as u32;
+        let length = self.length_vector(buffer, signed);
+        let top = self.constant32(1 << 31);
         index
             .iter()
             .map(|index| {
-                // Outside: the larger of the two is the index.
-                let larger = self.v3(V3::vpmaxud, *index, length);
-                let outside = self.v3(V3::vpcmpeqd, larger, *index);
-                let ones = self.ones();
-                self.v3(V3::vpandn, outside, ones)
+                let index = if signed { *index } else { self.v3(V3::vpxor, *index, top) };
+                self.v3(V3::vpcmpgtd, length, index)
             })
             .collect()
+    }
+
+    /// The length of a buffer in every element, as indices are compared with it.
+    fn length_vector(&mut self, buffer: BufferId, signed: bool) -> V {
+        if let Some(known) = self.lengths.get(&(buffer, signed)) {
+            return *known;
+        }
+        let length = self.machine_leaf(MachineLeaf::Length(buffer));
+        let make = |lower: &mut Self| {
+            let compared = if signed {
+                let (largest, d) = (lower.imm(u64::from(i32::MAX as u32)), lower.new_g());
+                let (cond, width) = (Cond::Below, Width::W32);
+                lower.push(Inst::Choose { cond, width, a: length, b: largest.into(), d, x: length, y: largest });
+                d
+            } else {
+                lower.g2(G2::xor, Width::W32, length, GSrc::Imm(i32::MIN))
+            };
+            lower.splat_g(Width::W32, compared)
+        };
+        if self.in_cold {
+            return make(self);
+        }
+        let made = self.at_entry(make);
+        self.lengths.insert((buffer, signed), made);
+        made
+    }
+
+    /// Words at any indices, each of which is checked.
+    pub fn gather_checked(&mut self, ty: Scalar, buffer: BufferId, index: &Parts) -> Parts {
+        let inside = self.inside(buffer, index, u32::MAX);
+        let mask = self.mask.clone();
+        let active = self.both(&inside, &mask);
+        self.gather_words(ty, buffer, index, &active, 1, 0)
     }
 
     fn both(&mut self, one: &Parts, other: &Mask) -> Parts {
@@ -448,7 +506,8 @@ impl Lower<'_> {
             self.mask_vectors()
         } else {
             // A lane that is nobody may have an index that was never checked.
-            let inside = self.inside(buffer, &indices);
+            let highest = self.facts.ranges.of_value(index).high;
+            let inside = self.inside(buffer, &indices, highest);
             let mask = self.mask.clone();
             self.both(&inside, &mask)
         };
@@ -537,18 +596,22 @@ impl Lower<'_> {
     fn gather_small(&mut self, buffer: BufferId, element: Element, index: &Parts, active: &Parts) -> Parts {
         self.frame(area::BYTES);
         let zero = self.zero();
-        for (n, index) in index.iter().enumerate() {
-            self.push(Inst::Store { kind: StoreKind::Full, to: Mem::frame(area::INDEX + 32 * n), v: *index });
-            self.push(Inst::Store { kind: StoreKind::Full, to: Mem::frame(area::RESULT + 32 * n), v: zero });
+        let mut loaded = Parts::new();
+        for (index, active) in index.chunks(area::VECTORS).zip(active.chunks(area::VECTORS)) {
+            for (n, index) in index.iter().enumerate() {
+                self.push(Inst::Store { kind: StoreKind::Full, to: Mem::frame(area::INDEX + 32 * n), v: *index });
+                self.push(Inst::Store { kind: StoreKind::Full, to: Mem::frame(area::RESULT + 32 * n), v: zero });
+            }
+            let bits = self.mask_bits(&Some(active.into()));
+            self.each_lane(bits, |lower, lane| {
+                let index = lower.load_g(GLoadKind::W32, lane_at(area::INDEX, lane, 4));
+                let at = lower.element_at(buffer, element, index);
+                let value = lower.load_g(element.g_load(), at);
+                lower.push(Inst::GStore { kind: GStoreKind::B4, to: lane_at(area::RESULT, lane, 4), a: value });
+            });
+            loaded.extend((0..index.len()).map(|n| self.load(LoadKind::Full, Mem::frame(area::RESULT + 32 * n))));
         }
-        let bits = self.mask_bits(&Some(active.clone()));
-        self.each_lane(bits, |lower, lane| {
-            let index = lower.load_g(GLoadKind::W32, lane_at(area::INDEX, lane, 4));
-            let at = lower.element_at(buffer, element, index);
-            let value = lower.load_g(element.g_load(), at);
-            lower.push(Inst::GStore { kind: GStoreKind::B4, to: lane_at(area::RESULT, lane, 4), a: value });
-        });
-        (0..index.len()).map(|n| self.load(LoadKind::Full, Mem::frame(area::RESULT + 32 * n))).collect()
+        loaded
     }
 
     /// Runs code for each lane whose bit is set.
@@ -694,6 +757,11 @@ impl Lower<'_> {
     fn store_contiguous(&mut self, proven: bool, buffer: BufferId, element: Element, index: Value, value: Value) {
         let base = self.g(index);
         let values = self.stored(element, value);
+        if let Some(kind) = self.prefix_store().filter(|_| proven && element == Element::Word) {
+            let to = self.element_at(buffer, element, base);
+            self.push(Inst::Store { kind, to, v: values[0][0] });
+            return;
+        }
         let (slow, done) = (self.new_label(), self.new_label());
         let checked = !(proven && self.mask.is_none());
         if checked {
@@ -750,26 +818,34 @@ impl Lower<'_> {
         let active = if unchecked {
             self.mask.clone()
         } else {
-            let inside = self.inside(buffer, &indices);
+            let highest = self.facts.ranges.of_value(index).high;
+            let inside = self.inside(buffer, &indices, highest);
             let mask = self.mask.clone();
             Some(self.both(&inside, &mask))
         };
+        let active = match active {
+            Some(active) => active,
+            None => self.mask_vectors(),
+        };
         let wide = element == Element::Double;
-        for (n, index) in indices.iter().enumerate() {
-            self.push(Inst::Store { kind: StoreKind::Full, to: Mem::frame(area::INDEX + 32 * n), v: *index });
-        }
-        let bits = self.mask_bits(&active);
-        for (component, parts) in values.iter().enumerate() {
-            for (n, v) in parts.iter().enumerate() {
-                self.push(Inst::Store { kind: StoreKind::Full, to: Mem::frame(area::FIRST + 32 * n), v: *v });
+        let vectors = area::VECTORS * if wide { 2 } else { 1 };
+        for (chunk, (index, active)) in indices.chunks(area::VECTORS).zip(active.chunks(area::VECTORS)).enumerate() {
+            for (n, index) in index.iter().enumerate() {
+                self.push(Inst::Store { kind: StoreKind::Full, to: Mem::frame(area::INDEX + 32 * n), v: *index });
             }
-            self.each_lane(bits, |lower, lane| {
-                let index = lower.load_g(GLoadKind::W32, lane_at(area::INDEX, lane, 4));
-                let kind = if wide { GLoadKind::W64 } else { GLoadKind::W32 };
-                let value = lower.load_g(kind, lane_at(area::FIRST, lane, if wide { 8 } else { 4 }));
-                let at = lower.element_at(buffer, element, index).plus(4 * component);
-                lower.push(Inst::GStore { kind: element.g_store(), to: at, a: value });
-            });
+            let bits = self.mask_bits(&Some(active.into()));
+            for (component, parts) in values.iter().enumerate() {
+                for (n, v) in parts.iter().skip(chunk * vectors).take(vectors).enumerate() {
+                    self.push(Inst::Store { kind: StoreKind::Full, to: Mem::frame(area::FIRST + 32 * n), v: *v });
+                }
+                self.each_lane(bits, |lower, lane| {
+                    let index = lower.load_g(GLoadKind::W32, lane_at(area::INDEX, lane, 4));
+                    let kind = if wide { GLoadKind::W64 } else { GLoadKind::W32 };
+                    let value = lower.load_g(kind, lane_at(area::FIRST, lane, if wide { 8 } else { 4 }));
+                    let at = lower.element_at(buffer, element, index).plus(4 * component);
+                    lower.push(Inst::GStore { kind: element.g_store(), to: at, a: value });
+                });
+            }
         }
     }
 
@@ -778,21 +854,20 @@ impl Lower<'_> {
         self.element_at(buffer, Element::Word, index)
     }
 
-    /// Active lanes whose index is inside, as bits; the indices are left in the frame.
-    pub fn lanes_inside(&mut self, proven: bool, buffer: BufferId, index: Value) -> G {
+    /// Active lanes whose index is inside; the indices are left in the frame.
+    pub fn active_inside(&mut self, proven: bool, buffer: BufferId, index: Value) -> Mask {
         self.frame(area::BYTES);
         let indices = self.vectors(index, 0);
         for (n, index) in indices.iter().enumerate() {
             self.push(Inst::Store { kind: StoreKind::Full, to: Mem::frame(area::INDEX + 32 * n), v: *index });
         }
         let mask = self.mask.clone();
-        let active = if proven {
-            mask
-        } else {
-            let inside = self.inside(buffer, &indices);
-            Some(self.both(&inside, &mask))
-        };
-        self.mask_bits(&active)
+        if proven {
+            return mask;
+        }
+        let highest = self.facts.ranges.of_value(index).high;
+        let inside = self.inside(buffer, &indices, highest);
+        Some(self.both(&inside, &mask))
     }
 }
 

@@ -74,6 +74,9 @@ impl Lower<'_> {
     pub fn inst(&mut self, id: InstId) -> End {
         let inst = self.ssa.inst(id);
         self.push(Inst::Mark(inst.stmt.0));
+        if inst.results.first().is_some_and(|result| self.facts.pieces.skips(*result)) {
+            return End::Reached;
+        }
         match &inst.kind {
             InstKind::Op(op) => self.op(inst.results[0], op),
             InstKind::Load { access, buffer, index } => self.load_access(inst.results[0], *access, *buffer, *index),
@@ -115,10 +118,12 @@ impl Lower<'_> {
         let places: Vec<Locs> = results.iter().map(|result| self.new_locs(*result)).collect();
         let end = match self.shape(cond) {
             Shape::Uniform => self.branch_together(cond, arms, &places),
-            Shape::Linear(_) | Shape::Varying => match self.branch_on_guard(id, cond, arms) {
-                Some(end) => end,
-                None => self.branch_apart(cond, arms, &places),
-            },
+            Shape::Linear(_) | Shape::Varying => {
+                match self.branch_decided(cond, arms).or_else(|| self.branch_on_guard(id, cond, arms)) {
+                    Some(end) => end,
+                    None => self.branch_apart(cond, arms, &places),
+                }
+            }
         };
         for (result, place) in results.iter().zip(places) {
             self.locs[result.index()] = Some(place);

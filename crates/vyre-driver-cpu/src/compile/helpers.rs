@@ -13,6 +13,8 @@ pub(crate) mod area {
     pub const SECOND: usize = 384;
     pub const RESULT: usize = 640;
     pub const BYTES: usize = 896;
+    /// Vectors of 32-bit elements that each has room for.
+    pub const VECTORS: usize = 4;
 }
 
 const UNARY: u64 = 0;

@@ -18,6 +18,9 @@ use vyre_spec::Scalar;
 
 impl Lower<'_> {
     pub fn op(&mut self, result: Value, op: &Op) {
+        if let Some(piece) = self.facts.pieces.get(result) {
+            return self.load_pieces(result, piece);
+        }
         match *op {
             Op::Vector { components } => {
                 let locs: Locs = components.iter().map(|component| self.loc(*component, 0)).collect();
@@ -137,6 +140,11 @@ impl Lower<'_> {
                 if let (Some(by), true) = (self.ssa.literal(right), is_amount(op)) {
                     let results: Parts = a.into_iter().map(|a| self.shift_by_literal(op, ty, a, by as u32)).collect();
                     return results;
+                }
+                if let (BinaryOp::Mul, Scalar::U32 | Scalar::I32 | Scalar::U64 | Scalar::I64, Some(by)) =
+                    (op, ty, self.power_of_two(right))
+                {
+                    return a.into_iter().map(|a| self.shift_by_literal(BinaryOp::Shl, ty, a, u32::from(by))).collect();
                 }
                 // Numbers below 2³¹ are ordered the same with a sign.
                 let small = |value: Value| self.facts.ranges.of_value(value).high < 1 << 31;

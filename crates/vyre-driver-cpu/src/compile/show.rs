@@ -2,6 +2,7 @@
 
 #[cfg(feature = "listing")]
 use super::Phase;
+use super::bytes::Pieces;
 use super::geometry::Geometry;
 use super::group::{self, Item};
 use super::shape::{Shape, Shapes};
@@ -65,7 +66,10 @@ pub fn decisions(program: &Program) -> Result<String, Report> {
         }
     });
     let _ = writeln!(text, "; values: {uniform} uniform, {linear} linear, {varying} varying");
-    let notes = access_notes(&ssa, &shapes, &bounds);
+    let mut uses = vec![0; ssa.values.len()];
+    super::count_uses(&ssa, &mut uses);
+    let pieces = Pieces::of(&ssa, &shapes, &uses);
+    let notes = access_notes(&ssa, &shapes, &bounds, &pieces);
     let _ = write!(text, "{}", ssa.with_notes(move |access: AccessId| notes[access.index()]));
     Ok(text)
 }
@@ -93,7 +97,7 @@ fn segments(items: &[Item]) -> String {
 }
 
 /// By access: how it is done.
-fn access_notes(ssa: &Ssa, shapes: &Shapes, bounds: &Bounds) -> Vec<&'static str> {
+fn access_notes(ssa: &Ssa, shapes: &Shapes, bounds: &Bounds, pieces: &Pieces) -> Vec<&'static str> {
     let mut notes = vec![""; ssa.kernel.accesses.len()];
     ssa.for_each_inst(ssa.root, &mut |_, inst| {
         let (access, index) = match inst.kind {
@@ -109,6 +113,10 @@ fn access_notes(ssa: &Ssa, shapes: &Shapes, bounds: &Bounds) -> Vec<&'static str
             | InstKind::Barrier
             | InstKind::GridSync => return,
         };
+        if inst.results.first().is_some_and(|word| pieces.skips(*word)) {
+            notes[access.index()] = "bytes or halves of words, contiguous";
+            return;
+        }
         notes[access.index()] = match (shapes.shape(index), bounds.is_proven(access)) {
             (Shape::Uniform, true) => "once, in bounds",
             (Shape::Uniform, false) => "once, checked",
