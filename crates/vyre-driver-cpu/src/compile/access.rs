@@ -8,7 +8,7 @@ use super::helpers::{self, area};
 use super::lower::{Loc, Lower, MachineLeaf, Mask, Parts, components_of, is_float, scalar_of, width_of};
 use super::shape::Shape;
 use crate::machine::lir::{
-    Base, Cond, G2, GLoadKind, GSrc, GStoreKind, Inst, LoadKind, Mem, Shift, Src, StoreKind, V2I, V3, Widen, Width,
+    Base, Cond, G2, GLoadKind, GShift, GSrc, GStoreKind, Inst, Label, LoadKind, Mem, Shift, Src, StoreKind, V2I, V3, Widen, Width,
 };
 use crate::machine::reg::{G, V};
 use smallvec::{SmallVec, smallvec};
@@ -127,7 +127,7 @@ impl Lower<'_> {
         match element {
             Element::Nibble(_) => {
                 let byte = self.new_g();
-                let op = crate::machine::lir::GShift::Right;
+                let op = GShift::Right;
                 self.push(Inst::GShift { op, width: Width::W32, d: byte, a: index, imm: 1 });
                 Mem::indexed(base, byte, 1)
             }
@@ -285,6 +285,9 @@ impl Lower<'_> {
             self.push(Inst::ColdBegin);
             self.push(Inst::Label(slow));
             let around = std::mem::replace(&mut self.in_cold, true);
+            if element == Element::Word {
+                self.load_some(ty, buffer, whole, &parts, done);
+            }
             let slowly = self.gather(result, false, buffer, element, whole);
             self.in_cold = around;
             for (d, a) in parts.iter().zip(&slowly[0]) {
@@ -295,6 +298,31 @@ impl Lower<'_> {
             self.push(Inst::Label(done));
         }
         self.locs[result.index()] = Some(smallvec![Loc::Parts(parts)]);
+    }
+
+    /// Words side by side of which some are outside, or not asked for: jumps to `done` unless the buffer is too large for that.
+    fn load_some(&mut self, ty: Scalar, buffer: BufferId, index: Value, to: &Parts, done: Label) {
+        let too_large = self.new_label();
+        let length = self.machine_leaf(MachineLeaf::Length(buffer));
+        let (cond, width, b) = (Cond::Less, Width::W32, GSrc::Imm(0));
+        self.push(Inst::JumpIf { cond, width, a: length, b, to: too_large });
+        let indices = self.vectors(index, 0);
+        let inside = self.inside(buffer, &indices, u32::MAX);
+        let mask = self.mask.clone();
+        let active = self.both(&inside, &mask);
+        // Elements inside have numbers below 2³¹, so that a first one that is not has wrapped, or nobody is inside.
+        let (base, high, signed) = (self.g(index), self.new_g(), self.new_g());
+        self.push(Inst::GShift { op: GShift::Left, width: Width::W64, d: high, a: base, imm: 32 });
+        self.push(Inst::GShift { op: GShift::ArithmeticRight, width: Width::W64, d: signed, a: high, imm: 32 });
+        let at = self.element_at(buffer, Element::Word, signed);
+        for (n, d) in to.iter().enumerate() {
+            let v = self.new_v();
+            self.push(Inst::MaskLoad { wide: false, d: v, mask: active[n], from: at.plus(32 * n) });
+            let v = self.loaded(ty, v);
+            self.push(Inst::VMov { d: *d, a: v });
+        }
+        self.push(Inst::Jump(done));
+        self.push(Inst::Label(too_large));
     }
 
     /// What every loaded vector goes through: `bool`s become masks, floats canonical where the mode asks for it.

@@ -13,7 +13,7 @@ use crate::machine::lir::{Cond, G2, GSrc, Inst, LoadKind, StoreKind, Width};
 use crate::machine::reg::G;
 use std::ops::Range;
 use vyre_foundation::ir::{Axis, BinaryOp, Builtin};
-use vyre_foundation::ssa::{InstKind, Leaf, Op, RegionId, Value};
+use vyre_foundation::ssa::{InstKind, Leaf, Op, RegionId, Ssa, Value};
 use vyre_spec::Scalar;
 
 /// Which lanes of a segment have anything to do.
@@ -55,6 +55,33 @@ pub(crate) struct Prefix {
     lanes: u32,
 }
 
+/// The two sides of a condition `index < limit`, or `index == limit`, and whether it is the latter.
+fn limited(ssa: &Ssa, cond: Value) -> Option<(Value, Value, bool)> {
+    match *ssa.op(cond)? {
+        Op::Binary { op: BinaryOp::Lt, ty: Scalar::U32, left, right } => Some((left, right, false)),
+        Op::Binary { op: BinaryOp::Gt, ty: Scalar::U32, left, right } => Some((right, left, false)),
+        // The leader of a workgroup, for one.
+        Op::Binary { op: BinaryOp::Eq, ty: Scalar::U32, left, right } => Some((left, right, true)),
+        Op::Unary { .. }
+        | Op::Binary { .. }
+        | Op::Ternary { .. }
+        | Op::Cast { .. }
+        | Op::Bitcast { .. }
+        | Op::Vector { .. }
+        | Op::Extract { .. } => None,
+    }
+}
+
+fn is_local_x(ssa: &Ssa, value: Value) -> bool {
+    ssa.leaf(value) == Some(Leaf::Builtin { builtin: Builtin::Local(Axis::X) })
+}
+
+/// Whether a segment may be one that only the first lanes have something to do in.
+pub(crate) fn is_limited(ssa: &Ssa, segment: &Segment) -> bool {
+    let Some(InstKind::If { cond, .. }) = segment.insts.last().map(|last| &ssa.inst(*last).kind) else { return false };
+    limited(ssa, *cond).is_some_and(|(index, ..)| is_local_x(ssa, index))
+}
+
 impl Lower<'_> {
     /// What the blocks of a segment have to do: in a segment that is all under `if lid.x < limit`, or under `if lid.x == number`.
     pub fn extent(&mut self, segment: &Segment) -> Extent {
@@ -71,8 +98,8 @@ impl Lower<'_> {
             let inst = ssa.inst(*id);
             matches!(inst.kind, InstKind::Op(_)) && !inst.results.iter().any(|result| self.is_kept(*result))
         });
-        let Some((index, limit, is_only)) = self.limited(cond) else { return Extent::All };
-        let by_id = ssa.leaf(index) == Some(Leaf::Builtin { builtin: Builtin::Local(Axis::X) });
+        let Some((index, limit, is_only)) = limited(ssa, cond) else { return Extent::All };
+        let by_id = is_local_x(ssa, index);
         if !nothing_else || !private || !by_id || !self.can_be_made_again(limit, 0) || self.shape(limit) != Shape::Uniform {
             return Extent::All;
         }
@@ -90,23 +117,6 @@ impl Lower<'_> {
         let (cond, width) = (Cond::Below, Width::W64);
         self.push(Inst::Choose { cond, width, a: limit, b: total.into(), d, x: limit, y: total });
         Extent::Below(d)
-    }
-
-    /// The two sides of a condition `index < limit`, or `index == limit`, and whether it is the latter.
-    fn limited(&self, cond: Value) -> Option<(Value, Value, bool)> {
-        match *self.ssa.op(cond)? {
-            Op::Binary { op: BinaryOp::Lt, ty: Scalar::U32, left, right } => Some((left, right, false)),
-            Op::Binary { op: BinaryOp::Gt, ty: Scalar::U32, left, right } => Some((right, left, false)),
-            // The leader of a workgroup, for one.
-            Op::Binary { op: BinaryOp::Eq, ty: Scalar::U32, left, right } => Some((left, right, true)),
-            Op::Unary { .. }
-            | Op::Binary { .. }
-            | Op::Ternary { .. }
-            | Op::Cast { .. }
-            | Op::Bitcast { .. }
-            | Op::Vector { .. }
-            | Op::Extract { .. } => None,
-        }
     }
 
     /// Chooses the blocks of a segment, and how many vectors they have; until [`Lower::end_extent`].

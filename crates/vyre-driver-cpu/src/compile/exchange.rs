@@ -53,7 +53,11 @@ impl Lower<'_> {
             None => self.imm(0),
         };
         let flat = self.imm(u64::from(self.geometry.flat));
-        for (n, a) in [bits, first, group, flat].into_iter().enumerate() {
+        let [y, z] = match self.row {
+            Some(row) => row,
+            None => [self.imm(0), self.imm(0)],
+        };
+        for (n, a) in [bits, first, group, flat, y, z].into_iter().enumerate() {
             self.push(Inst::GStore { kind: GStoreKind::B4, to: Mem::frame(area::FIRST + 4 * n), a });
         }
         self.push(Inst::Call { helper: helpers::trap, argument: u64::from(tag) });

@@ -12,6 +12,7 @@
 use super::active::{Blocks, Extent};
 use super::context::Context;
 use super::control::End;
+use super::fuse::Order;
 use super::geometry::WIDTH;
 use super::lower::{Loc, Locs, Lower, MachineLeaf, Parts, Scope, components_of, is_float, is_wide, scalar_of};
 use super::shape::Shape;
@@ -49,6 +50,8 @@ pub(crate) enum Item {
 pub(crate) struct Segment {
     pub insts: Vec<InstId>,
     pub copies: Vec<(Value, Value)>,
+    /// The order in which its blocks have to run.
+    pub order: Order,
 }
 
 /// Where values are that more than one segment uses.
@@ -181,7 +184,7 @@ impl Planner<'_> {
         let copies: Vec<(Value, Value)> = targets.iter().copied().zip(end.values().iter().copied()).collect();
         if !copies.is_empty() {
             let at = items.len() - usize::from(ending(end).is_some());
-            items.insert(at, Item::Segment(Segment { insts: Vec::new(), copies }));
+            items.insert(at, Item::Segment(Segment { copies, ..Segment::default() }));
         }
         items
     }
@@ -607,6 +610,18 @@ impl Lower<'_> {
                 self.push(Inst::GImm { d: block, imm: u64::from(first) });
                 self.code.extend(head);
                 self.code.extend(body);
+            }
+            (Some(block), Blocks::Several(end)) if segment.order == Order::Descending => {
+                let (again, lanes) = (self.new_label(), self.geometry.lanes());
+                self.push(Inst::GImm { d: block, imm: u64::from((end - 1) / lanes * lanes) });
+                self.push(Inst::LoopBegin);
+                self.push(Inst::Label(again));
+                self.code.extend(head);
+                self.code.extend(body);
+                self.push(Inst::G2 { op: G2::sub, width: Width::W64, d: block, a: block, b: GSrc::Imm(lanes as i32) });
+                let (cond, b) = (Cond::GreaterEqual, GSrc::Imm(0));
+                self.push(Inst::JumpIf { cond, width: Width::W64, a: block, b, to: again });
+                self.push(Inst::LoopEnd);
             }
             (Some(block), Blocks::Several(_) | Blocks::UpTo(_)) => {
                 let (again, over) = (self.new_label(), self.new_label());

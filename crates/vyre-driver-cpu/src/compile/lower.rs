@@ -129,6 +129,8 @@ pub(crate) struct Lower<'a> {
     pub block: Option<G>,
     /// Where the range of invocations ends, if workgroups are one range.
     pub flat_end: Option<G>,
+    /// The row of a workgroup along y and z, if its rows are parts of such ranges.
+    pub row: Option<[G; 2]>,
     /// The workgroup's id along x.
     pub group: Option<G>,
     /// Bytes of the frame that instructions use.
@@ -442,9 +444,11 @@ impl Lower<'_> {
         let [nx, ny, _] = self.geometry.size;
         let Some(block) = self.block else { return self.at_block(|lower| lower.imm(0)) };
         if self.geometry.flat || self.geometry.total() == nx {
-            return match axis {
-                Axis::X => block,
-                Axis::Y | Axis::Z => self.at_block(|lower| lower.imm(0)),
+            return match (axis, self.row) {
+                (Axis::X, _) => block,
+                (Axis::Y, Some([y, _])) => y,
+                (Axis::Z, Some([_, z])) => z,
+                (Axis::Y | Axis::Z, None) => self.at_block(|lower| lower.imm(0)),
             };
         }
         // A table by block: where it begins along x, y and z.
@@ -654,11 +658,12 @@ impl Lower<'_> {
                 smallvec![v; self.vectors_of(ty)]
             }
             loc @ (Loc::G(_) | Loc::Linear(..) | Loc::Splat(_)) => {
-                if let Some(known) = self.splats.get(&(value, component)) {
-                    return known.clone();
-                }
+                // What hardly ever runs makes its own, so that nobody keeps them for it.
                 if self.in_cold {
                     return self.as_vectors(ty, &loc);
+                }
+                if let Some(known) = self.splats.get(&(value, component)) {
+                    return known.clone();
                 }
                 // Vectors of leaves are made where the leaves are, and stay.
                 let parts = match self.ssa.leaf(value) {

@@ -15,6 +15,7 @@ mod bytes;
 mod context;
 mod control;
 mod exchange;
+mod fuse;
 mod geometry;
 mod group;
 mod helpers;
@@ -31,6 +32,7 @@ use crate::machine::dead::remove_dead;
 use crate::machine::encode::{Encoded, encode};
 use crate::machine::lir::{Base, Cond, G2, GLoadKind, GSrc, Inst, Label, Mem, Width};
 use crate::machine::memory::CodeMemory;
+use crate::machine::reg::G;
 use crate::run::{Job, MachineCode, Scratch, Stopped};
 use atomics::{MAX_OWN, Own};
 use bytes::Pieces;
@@ -46,8 +48,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use vyre_foundation::analysis::{Bounds, Floats, Loops, Ranges};
 use vyre_foundation::kernel::Kernel;
-use vyre_foundation::ssa::{Def, InstKind, Ssa, Terminator};
+use vyre_foundation::ssa::{InstKind, Ssa, Terminator};
 use vyre_host_floats::with_default_state;
+use vyre_scalar::memory::byte_length;
 
 /// Why a kernel is left to the portable evaluator.
 #[derive(Clone, Debug)]
@@ -207,7 +210,8 @@ impl Attempt {
             loops: Loops::of(ssa),
             uses,
         };
-        let items = group::phases(ssa, &|id| facts.shapes.escapes(id).leaves_loop);
+        let mut items = group::phases(ssa, &|id| facts.shapes.escapes(id).leaves_loop);
+        fuse::fuse(ssa, &mut items);
         let single = items.len() == 1 && (geometry.flat || geometry.blocks() == 1 || !kernel.uses.barrier);
         let mut attempt = Attempt { phases: Vec::new(), spilled: 0.0, slots_bytes: 0, own: facts.own.clone() };
         for (n, phase) in items.iter().enumerate() {
@@ -289,8 +293,8 @@ fn parts_of(ssa: &Ssa) -> Vec<u32> {
     parts
 }
 
-/// Whether there is a loop in which each iteration looks up what the one before has found: its time is what such a load takes to come
-/// back, whatever else there is to do.
+/// Whether there is a loop whose time is that of memory, so that more lanes cost next to nothing: one in which each iteration looks up what
+/// the one before has found, or one that reads bytes, of which more lanes use more of each line that comes.
 fn waits_for_memory(ssa: &Ssa, shapes: &Shapes) -> bool {
     let uses = &ssa.kernel.uses;
     // Lanes that are numbered one by one are 32 at the most.
@@ -300,15 +304,15 @@ fn waits_for_memory(ssa: &Ssa, shapes: &Shapes) -> bool {
     let mut found = false;
     ssa.for_each_inst(ssa.root, &mut |_, inst| {
         let InstKind::Loop { body, .. } = inst.kind else { return };
-        let Terminator::Yield(values) = &ssa.region(body).end else { return };
-        found |= values.iter().any(|value| match ssa.value(*value).def {
-            Def::Result(id, _) => {
-                let is_gather =
-                    matches!(ssa.inst(id).kind, InstKind::Load { index, .. } if shapes.shape(index) == Shape::Varying);
-                is_gather && ssa.region(body).insts.contains(&id)
-            }
-            Def::Leaf(_) | Def::Argument(..) => false,
-        });
+        let Terminator::Yield(carried) = &ssa.region(body).end else { return };
+        for id in &ssa.region(body).insts {
+            let InstKind::Load { buffer, index, .. } = ssa.inst(*id).kind else { continue };
+            found |= match shapes.shape(index) {
+                Shape::Varying => ssa.inst(*id).results.iter().any(|result| carried.contains(result)),
+                Shape::Linear(1) => byte_length(&ssa.kernel.buffer(buffer).element, 1) == Some(1),
+                Shape::Uniform | Shape::Linear(_) => false,
+            };
+        }
     });
     found
 }
@@ -355,6 +359,7 @@ impl<'a> Lower<'a> {
             bail: Label(0),
             block: None,
             flat_end: None,
+            row: None,
             group: None,
             scratch: 0,
             slots: Slots::default(),
@@ -379,19 +384,34 @@ impl<'a> Lower<'a> {
         self.push(Inst::Return);
     }
 
-    /// Workgroups that are one range of invocations: a loop over blocks of it.
+    /// Workgroups that are one range of invocations for each of their rows: a loop over blocks of it, inside of one over rows.
     fn flat_function(&mut self) {
-        let size = self.geometry.total() as i32;
-        let (block, end) = (self.new_g(), self.new_g());
-        for (d, offset) in [(block, offset_of!(Context, first_group)), (end, offset_of!(Context, end_group))] {
+        let [size, rows @ ..] = self.geometry.size;
+        let (start, end) = (self.new_g(), self.new_g());
+        for (d, offset) in [(start, offset_of!(Context, first_group)), (end, offset_of!(Context, end_group))] {
             let group = self.load_g(GLoadKind::W32, Mem::context(offset));
-            self.push(Inst::GMul { width: Width::W64, d, a: group, b: GSrc::Imm(size) });
+            self.push(Inst::GMul { width: Width::W64, d, a: group, b: GSrc::Imm(size as i32) });
         }
+        let one_row = self.geometry.row_count() == 1;
+        let block = if one_row { start } else { self.new_g() };
+        self.row = (!one_row).then(|| [self.new_g(), self.new_g()]);
         (self.block, self.flat_end) = (Some(block), Some(end));
         let before = std::mem::take(&mut self.code);
         self.whole_block();
         let body = std::mem::replace(&mut self.code, before);
         let head = std::mem::take(&mut self.block_head);
+        // The loops over z and y, from the outside.
+        let around = self.row.map(|[y, z]| [(z, rows[1]), (y, rows[0])]);
+        let heads: Vec<(G, u32, Label)> =
+            around.into_iter().flatten().map(|(row, count)| (row, count, self.new_label())).collect();
+        for (row, _, again) in &heads {
+            self.push(Inst::GImm { d: *row, imm: 0 });
+            self.push(Inst::LoopBegin);
+            self.push(Inst::Label(*again));
+        }
+        if !one_row {
+            self.push(Inst::GMov { width: Width::W64, d: block, a: start });
+        }
         let again = self.new_label();
         self.push(Inst::LoopBegin);
         self.push(Inst::Label(again));
@@ -401,6 +421,12 @@ impl<'a> Lower<'a> {
         self.push(Inst::G2 { op: G2::add, width: Width::W64, d: block, a: block, b: GSrc::Imm(lanes) });
         self.push(Inst::JumpIf { cond: Cond::Below, width: Width::W64, a: block, b: end.into(), to: again });
         self.push(Inst::LoopEnd);
+        for (row, count, again) in heads.into_iter().rev() {
+            self.push(Inst::G2 { op: G2::add, width: Width::W32, d: row, a: row, b: GSrc::Imm(1) });
+            let b = GSrc::Imm(count as i32);
+            self.push(Inst::JumpIf { cond: Cond::Below, width: Width::W32, a: row, b, to: again });
+            self.push(Inst::LoopEnd);
+        }
         // Leaves of workgroups do not change in between.
         let group_head = std::mem::take(&mut self.group_head);
         self.entry.extend(group_head);

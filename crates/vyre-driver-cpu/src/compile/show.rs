@@ -35,7 +35,10 @@ pub fn decisions(program: &Program) -> Result<String, Report> {
         let _ = writeln!(text, ";   with {parts} vectors {:.1} % of the mentions of vectors are in the frame", 100.0 * spilled);
     }
     if flat {
-        let _ = writeln!(text, "; workgroups along x are one range of invocations: nothing in the kernel can tell them apart");
+        let _ = writeln!(
+            text,
+            "; workgroups along x are one range of invocations for each of their rows: nothing in the kernel can tell them apart"
+        );
     } else {
         let _ = writeln!(text, "; {} blocks a workgroup", geometry.blocks());
     }
@@ -44,7 +47,8 @@ pub fn decisions(program: &Program) -> Result<String, Report> {
     }
     let shapes = Shapes::of(&ssa, &geometry);
     let bounds = Bounds::of(&ssa);
-    let phases = group::phases(&ssa, &|id| shapes.escapes(id).leaves_loop);
+    let mut phases = group::phases(&ssa, &|id| shapes.escapes(id).leaves_loop);
+    super::fuse::fuse(&ssa, &mut phases);
     for (n, items) in phases.iter().enumerate() {
         let _ = writeln!(text, "; phase {n}: {}, {} bytes for what crosses barriers", segments(items), attempt.slots_bytes);
     }
