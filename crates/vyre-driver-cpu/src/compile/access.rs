@@ -9,7 +9,7 @@ use super::lower::{Loc, Lower, MachineLeaf, Mask, Parts, components_of, is_float
 use super::shape::Shape;
 use crate::faults::Fault;
 use crate::machine::lir::{
-    Base, Cond, GLoadKind, GSrc, GStoreKind, Inst, LoadKind, Mem, Shift, Src, StoreKind, V2I, V3, Widen, Width,
+    Base, Cond, G2, GLoadKind, GShift, GSrc, GStoreKind, Inst, Label, LoadKind, Mem, Shift, Src, StoreKind, V2I, V3, Widen, Width,
 };
 use crate::machine::reg::{G, V};
 use smallvec::{SmallVec, smallvec};
@@ -128,7 +128,7 @@ impl Lower<'_> {
         match element {
             Element::Nibble(_) => {
                 let byte = self.new_g();
-                let op = crate::machine::lir::GShift::Right;
+                let op = GShift::Right;
                 self.push(Inst::GShift { op, width: Width::W32, d: byte, a: index, imm: 1 });
                 Mem::indexed(base, byte, 1)
             }
@@ -249,7 +249,8 @@ impl Lower<'_> {
     fn load_contiguous(&mut self, result: Value, proven: bool, buffer: BufferId, element: Element, index: Value) {
         let ty = self.ty(result);
         // With every lane active, what is proven for each holds for all.
-        let checked = !(proven && self.mask.is_none());
+        let prefix = self.prefix_load().filter(|_| proven && element == Element::Word);
+        let checked = !(proven && self.mask.is_none()) && prefix.is_none();
         let whole = index;
         let (index, added) = if checked { (index, 0) } else { self.split_index(index) };
         let base = self.g(index);
@@ -263,7 +264,7 @@ impl Lower<'_> {
         let at = self.element_at(buffer, element, base).plus(element.bytes() * added as usize);
         for (n, d) in parts.clone().into_iter().enumerate() {
             let v = match element {
-                Element::Word => self.load(LoadKind::Full, at.plus(32 * n)),
+                Element::Word => self.load(prefix.unwrap_or(LoadKind::Full), at.plus(32 * n)),
                 Element::Double => self.load(LoadKind::Full, at.plus(32 * n)),
                 Element::Byte { signed: false } => self.load(LoadKind::U8, at.plus(8 * n)),
                 Element::Byte { signed: true } => self.load(LoadKind::I8, at.plus(8 * n)),
@@ -274,8 +275,8 @@ impl Lower<'_> {
                     self.convert_loaded(element, bits, None)
                 }
                 Element::E4m3 | Element::E5m2 => {
-                    let bits = self.load(LoadKind::U8, at.plus(8 * n));
-                    self.convert_loaded(element, bits, None)
+                    let bytes = self.load(LoadKind::Halves, at.plus(8 * n));
+                    self.widen_bytes(element, bytes)
                 }
                 Element::Nibble(_) | Element::Words(_) => self.zero(),
             };
@@ -286,6 +287,9 @@ impl Lower<'_> {
             self.push(Inst::ColdBegin);
             self.push(Inst::Label(slow));
             let around = std::mem::replace(&mut self.in_cold, true);
+            if element == Element::Word {
+                self.load_some(ty, buffer, whole, &parts, done);
+            }
             let slowly = self.gather(result, false, buffer, element, whole);
             self.in_cold = around;
             for (d, a) in parts.iter().zip(&slowly[0]) {
@@ -296,6 +300,31 @@ impl Lower<'_> {
             self.push(Inst::Label(done));
         }
         self.locs[result.index()] = Some(smallvec![Loc::Parts(parts)]);
+    }
+
+    /// Words side by side of which some are outside, or not asked for: jumps to `done` unless the buffer is too large for that.
+    fn load_some(&mut self, ty: Scalar, buffer: BufferId, index: Value, to: &Parts, done: Label) {
+        let too_large = self.new_label();
+        let length = self.machine_leaf(MachineLeaf::Length(buffer));
+        let (cond, width, b) = (Cond::Less, Width::W32, GSrc::Imm(0));
+        self.push(Inst::JumpIf { cond, width, a: length, b, to: too_large });
+        let indices = self.vectors(index, 0);
+        let inside = self.inside(buffer, &indices, u32::MAX);
+        let mask = self.mask.clone();
+        let active = self.both(&inside, &mask);
+        // Elements inside have numbers below 2³¹, so that a first one that is not has wrapped, or nobody is inside.
+        let (base, high, signed) = (self.g(index), self.new_g(), self.new_g());
+        self.push(Inst::GShift { op: GShift::Left, width: Width::W64, d: high, a: base, imm: 32 });
+        self.push(Inst::GShift { op: GShift::ArithmeticRight, width: Width::W64, d: signed, a: high, imm: 32 });
+        let at = self.element_at(buffer, Element::Word, signed);
+        for (n, d) in to.iter().enumerate() {
+            let v = self.new_v();
+            self.push(Inst::MaskLoad { wide: false, d: v, mask: active[n], from: at.plus(32 * n) });
+            let v = self.loaded(ty, v);
+            self.push(Inst::VMov { d: *d, a: v });
+        }
+        self.push(Inst::Jump(done));
+        self.push(Inst::Label(too_large));
     }
 
     /// What every loaded vector goes through: `bool`s become masks, floats canonical where the mode asks for it.
@@ -329,11 +358,13 @@ impl Lower<'_> {
                 self.push(Inst::Shift { op: Shift::vpslld, d, a: bits, imm: 16 });
                 d
             }
-            Element::E4m3 => {
-                self.look_up(bits, &std::array::from_fn::<u32, 256, _>(|n| small::widen(&small::F8E4M3, n as u16).to_bits()))
-            }
-            Element::E5m2 => {
-                self.look_up(bits, &std::array::from_fn::<u32, 256, _>(|n| small::widen(&small::F8E5M2, n as u16).to_bits()))
+            Element::E4m3 | Element::E5m2 => {
+                // The sign of the byte in all of its half.
+                let (top, signed) = (self.new_v(), self.new_v());
+                self.push(Inst::Shift { op: Shift::vpslld, d: top, a: bits, imm: 24 });
+                self.push(Inst::Shift { op: Shift::vpsrad, d: signed, a: top, imm: 24 });
+                let bytes = self.pack_halves(signed);
+                self.widen_bytes(element, bytes)
             }
             Element::Nibble(kind) => {
                 let index = match index {
@@ -357,6 +388,29 @@ impl Lower<'_> {
             }
             Element::Word | Element::Double | Element::Byte { .. } | Element::Half { .. } | Element::Words(_) => bits,
         }
+    }
+
+    /// Floats of 8 bits, which are in halves of 32 bits with their sign, to floats of 32 bits. As floats of 16 bits they have the same form:
+    /// `e5m2` is their upper byte, and `e4m3` has an exponent that is biased by 8 less.
+    fn widen_bytes(&mut self, element: Element, bytes: V) -> V {
+        let (shifted, d) = (self.new_v(), self.new_v());
+        if element == Element::E5m2 {
+            self.push(Inst::Shift { op: Shift::vpsllw, d: shifted, a: bytes, imm: 8 });
+            self.push(Inst::Widen { op: Widen::vcvtph2ps, d, a: shifted.into() });
+            return d;
+        }
+        self.push(Inst::Shift { op: Shift::vpsllw, d: shifted, a: bytes, imm: 7 });
+        // The sign is there twice.
+        let all_but_one = self.constant32(0xBFFF_BFFF);
+        let half = self.v3(V3::vpand, shifted, all_but_one);
+        // There is no infinity, and one NaN for either sign.
+        let magnitude = self.constant32(0x3F80_3F80);
+        let largest = self.v3(V3::vpand, shifted, magnitude);
+        let nan = self.v3(V3::vpcmpeqw, largest, magnitude);
+        let half = self.v3(V3::vpor, half, nan);
+        self.push(Inst::Widen { op: Widen::vcvtph2ps, d, a: half.into() });
+        let scale = self.constant(Scalar::F32, u64::from(256f32.to_bits()));
+        self.v3(V3::vmulps, d, scale)
     }
 
     /// Elements of a table of constants.
@@ -413,20 +467,52 @@ impl Lower<'_> {
         self.v3(V3::vpermd, places, low)
     }
 
-    /// Which lanes have an index inside of the buffer.
-    fn inside(&mut self, buffer: BufferId, index: &Parts) -> Parts {
-        let length = self.machine_leaf(MachineLeaf::Length(buffer));
-        let length = self.splat_g(Width::W32, length);
+    /// Which lanes have an index inside of the buffer. `highest`: none is above this.
+    fn inside(&mut self, buffer: BufferId, index: &Parts, highest: u32) -> Parts {
+        // Numbers below 2³¹ are ordered the same with a sign; others are once their highest bit is turned.
+        let signed = highest < i32::MAX as u32;
+        let length = self.length_vector(buffer, signed);
+        let top = self.constant32(1 << 31);
         index
             .iter()
             .map(|index| {
-                // Outside: the larger of the two is the index.
-                let larger = self.v3(V3::vpmaxud, *index, length);
-                let outside = self.v3(V3::vpcmpeqd, larger, *index);
-                let ones = self.ones();
-                self.v3(V3::vpandn, outside, ones)
+                let index = if signed { *index } else { self.v3(V3::vpxor, *index, top) };
+                self.v3(V3::vpcmpgtd, length, index)
             })
             .collect()
+    }
+
+    /// The length of a buffer in every element, as indices are compared with it.
+    fn length_vector(&mut self, buffer: BufferId, signed: bool) -> V {
+        if let Some(known) = self.lengths.get(&(buffer, signed)) {
+            return *known;
+        }
+        let length = self.machine_leaf(MachineLeaf::Length(buffer));
+        let make = |lower: &mut Self| {
+            let compared = if signed {
+                let (largest, d) = (lower.imm(u64::from(i32::MAX as u32)), lower.new_g());
+                let (cond, width) = (Cond::Below, Width::W32);
+                lower.push(Inst::Choose { cond, width, a: length, b: largest.into(), d, x: length, y: largest });
+                d
+            } else {
+                lower.g2(G2::xor, Width::W32, length, GSrc::Imm(i32::MIN))
+            };
+            lower.splat_g(Width::W32, compared)
+        };
+        if self.in_cold {
+            return make(self);
+        }
+        let made = self.at_entry(make);
+        self.lengths.insert((buffer, signed), made);
+        made
+    }
+
+    /// Words at any indices, each of which is checked.
+    pub fn gather_checked(&mut self, ty: Scalar, buffer: BufferId, index: &Parts) -> Parts {
+        let inside = self.inside(buffer, index, u32::MAX);
+        let mask = self.mask.clone();
+        let active = self.both(&inside, &mask);
+        self.gather_words(ty, buffer, index, &active, 1, 0)
     }
 
     fn both(&mut self, one: &Parts, other: &Mask) -> Parts {
@@ -452,7 +538,8 @@ impl Lower<'_> {
             self.mask_vectors()
         } else {
             // A lane that is nobody may have an index that was never checked.
-            let inside = self.inside(buffer, &indices);
+            let highest = self.facts.ranges.of_value(index).high;
+            let inside = self.inside(buffer, &indices, highest);
             let mask = self.mask.clone();
             self.both(&inside, &mask)
         };
@@ -541,18 +628,22 @@ impl Lower<'_> {
     fn gather_small(&mut self, buffer: BufferId, element: Element, index: &Parts, active: &Parts) -> Parts {
         self.frame(area::BYTES);
         let zero = self.zero();
-        for (n, index) in index.iter().enumerate() {
-            self.push(Inst::Store { kind: StoreKind::Full, to: Mem::frame(area::INDEX + 32 * n), v: *index });
-            self.push(Inst::Store { kind: StoreKind::Full, to: Mem::frame(area::RESULT + 32 * n), v: zero });
+        let mut loaded = Parts::new();
+        for (index, active) in index.chunks(area::VECTORS).zip(active.chunks(area::VECTORS)) {
+            for (n, index) in index.iter().enumerate() {
+                self.push(Inst::Store { kind: StoreKind::Full, to: Mem::frame(area::INDEX + 32 * n), v: *index });
+                self.push(Inst::Store { kind: StoreKind::Full, to: Mem::frame(area::RESULT + 32 * n), v: zero });
+            }
+            let bits = self.mask_bits(&Some(active.into()));
+            self.each_lane(bits, |lower, lane| {
+                let index = lower.load_g(GLoadKind::W32, lane_at(area::INDEX, lane, 4));
+                let at = lower.element_at(buffer, element, index);
+                let value = lower.load_g(element.g_load(), at);
+                lower.push(Inst::GStore { kind: GStoreKind::B4, to: lane_at(area::RESULT, lane, 4), a: value });
+            });
+            loaded.extend((0..index.len()).map(|n| self.load(LoadKind::Full, Mem::frame(area::RESULT + 32 * n))));
         }
-        let bits = self.mask_bits(&Some(active.clone()));
-        self.each_lane(bits, |lower, lane| {
-            let index = lower.load_g(GLoadKind::W32, lane_at(area::INDEX, lane, 4));
-            let at = lower.element_at(buffer, element, index);
-            let value = lower.load_g(element.g_load(), at);
-            lower.push(Inst::GStore { kind: GStoreKind::B4, to: lane_at(area::RESULT, lane, 4), a: value });
-        });
-        (0..index.len()).map(|n| self.load(LoadKind::Full, Mem::frame(area::RESULT + 32 * n))).collect()
+        loaded
     }
 
     /// Runs code for each lane whose bit is set.
@@ -698,6 +789,11 @@ impl Lower<'_> {
     fn store_contiguous(&mut self, proven: bool, buffer: BufferId, element: Element, index: Value, value: Value) {
         let base = self.g(index);
         let values = self.stored(element, value);
+        if let Some(kind) = self.prefix_store().filter(|_| proven && element == Element::Word) {
+            let to = self.element_at(buffer, element, base);
+            self.push(Inst::Store { kind, to, v: values[0][0] });
+            return;
+        }
         let (slow, done) = (self.new_label(), self.new_label());
         let checked = !(proven && self.mask.is_none());
         if checked {
@@ -755,25 +851,33 @@ impl Lower<'_> {
         let active = if unchecked {
             mask
         } else {
-            let inside = self.inside(buffer, &indices);
+            let highest = self.facts.ranges.of_value(index).high;
+            let inside = self.inside(buffer, &indices, highest);
             Some(self.both(&inside, &mask))
         };
+        let active = match active {
+            Some(active) => active,
+            None => self.mask_vectors(),
+        };
         let wide = element == Element::Double;
-        for (n, index) in indices.iter().enumerate() {
-            self.push(Inst::Store { kind: StoreKind::Full, to: Mem::frame(area::INDEX + 32 * n), v: *index });
-        }
-        let bits = self.mask_bits(&active);
-        for (component, parts) in values.iter().enumerate() {
-            for (n, v) in parts.iter().enumerate() {
-                self.push(Inst::Store { kind: StoreKind::Full, to: Mem::frame(area::FIRST + 32 * n), v: *v });
+        let vectors = area::VECTORS * if wide { 2 } else { 1 };
+        for (chunk, (index, active)) in indices.chunks(area::VECTORS).zip(active.chunks(area::VECTORS)).enumerate() {
+            for (n, index) in index.iter().enumerate() {
+                self.push(Inst::Store { kind: StoreKind::Full, to: Mem::frame(area::INDEX + 32 * n), v: *index });
             }
-            self.each_lane(bits, |lower, lane| {
-                let index = lower.load_g(GLoadKind::W32, lane_at(area::INDEX, lane, 4));
-                let kind = if wide { GLoadKind::W64 } else { GLoadKind::W32 };
-                let value = lower.load_g(kind, lane_at(area::FIRST, lane, if wide { 8 } else { 4 }));
-                let at = lower.element_at(buffer, element, index).plus(4 * component);
-                lower.push(Inst::GStore { kind: element.g_store(), to: at, a: value });
-            });
+            let bits = self.mask_bits(&Some(active.into()));
+            for (component, parts) in values.iter().enumerate() {
+                for (n, v) in parts.iter().skip(chunk * vectors).take(vectors).enumerate() {
+                    self.push(Inst::Store { kind: StoreKind::Full, to: Mem::frame(area::FIRST + 32 * n), v: *v });
+                }
+                self.each_lane(bits, |lower, lane| {
+                    let index = lower.load_g(GLoadKind::W32, lane_at(area::INDEX, lane, 4));
+                    let kind = if wide { GLoadKind::W64 } else { GLoadKind::W32 };
+                    let value = lower.load_g(kind, lane_at(area::FIRST, lane, if wide { 8 } else { 4 }));
+                    let at = lower.element_at(buffer, element, index).plus(4 * component);
+                    lower.push(Inst::GStore { kind: element.g_store(), to: at, a: value });
+                });
+            }
         }
     }
 
@@ -782,21 +886,20 @@ impl Lower<'_> {
         self.element_at(buffer, Element::Word, index)
     }
 
-    /// Active lanes whose index is inside, as bits; the indices are left in the frame.
-    pub fn lanes_inside(&mut self, proven: bool, buffer: BufferId, index: Value) -> G {
+    /// Active lanes whose index is inside; the indices are left in the frame.
+    pub fn active_inside(&mut self, proven: bool, buffer: BufferId, index: Value) -> Mask {
         self.frame(area::BYTES);
         let indices = self.vectors(index, 0);
         for (n, index) in indices.iter().enumerate() {
             self.push(Inst::Store { kind: StoreKind::Full, to: Mem::frame(area::INDEX + 32 * n), v: *index });
         }
         let mask = self.mask.clone();
-        let active = if proven {
-            mask
-        } else {
-            let inside = self.inside(buffer, &indices);
-            Some(self.both(&inside, &mask))
-        };
-        self.mask_bits(&active)
+        if proven {
+            return mask;
+        }
+        let highest = self.facts.ranges.of_value(index).high;
+        let inside = self.inside(buffer, &indices, highest);
+        Some(self.both(&inside, &mask))
     }
 }
 

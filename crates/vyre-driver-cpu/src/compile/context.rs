@@ -29,6 +29,8 @@ pub(crate) struct Context {
     pub tag: u32,
     /// Invocations of a workgroup.
     pub size: [u32; 3],
+    /// Whether buffers that a thread may have for itself are its own.
+    pub has_own: u32,
 }
 
 /// A buffer in the context.

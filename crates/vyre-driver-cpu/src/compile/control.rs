@@ -16,6 +16,13 @@ use vyre_spec::Scalar;
 /// How many instructions an arm has at the most that is written twice, with and without masks.
 const MAX_GUARDED: usize = 64;
 
+/// How a condition compares an index with a limit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Guard {
+    Below,
+    NotBelow,
+}
+
 /// What follows a region.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum End {
@@ -75,6 +82,9 @@ impl Lower<'_> {
     pub fn inst(&mut self, id: InstId) -> End {
         let inst = self.ssa.inst(id);
         self.push(Inst::Mark(inst.stmt.0));
+        if inst.results.first().is_some_and(|result| self.facts.pieces.skips(*result)) {
+            return End::Reached;
+        }
         match &inst.kind {
             InstKind::Op(op) => self.op(inst.results[0], op),
             InstKind::Load { access, buffer, index } => self.load_access(inst.results[0], *access, *buffer, *index),
@@ -119,10 +129,12 @@ impl Lower<'_> {
         let places: Vec<Locs> = results.iter().map(|result| self.new_locs(*result)).collect();
         let end = match self.shape(cond) {
             Shape::Uniform => self.branch_together(cond, arms, &places),
-            Shape::Linear(_) | Shape::Varying => match self.branch_on_guard(id, cond, arms) {
-                Some(end) => end,
-                None => self.branch_apart(cond, arms, &places),
-            },
+            Shape::Linear(_) | Shape::Varying => {
+                match self.branch_decided(cond, arms).or_else(|| self.branch_on_guard(id, cond, arms, &places)) {
+                    Some(end) => end,
+                    None => self.branch_apart(cond, arms, &places),
+                }
+            }
         };
         for (result, place) in results.iter().zip(places) {
             self.locs[result.index()] = Some(place);
@@ -174,38 +186,69 @@ impl Lower<'_> {
         end
     }
 
-    /// The index and the limit of a condition `index < limit` that one comparison tells to hold for a whole block.
-    fn guard(&self, cond: Value) -> Option<(Value, Value)> {
-        let (index, limit) = match *self.ssa.op(cond)? {
-            Op::Binary { op: BinaryOp::Lt, ty: Scalar::U32, left, right } => (left, right),
-            Op::Binary { op: BinaryOp::Gt, ty: Scalar::U32, left, right } => (right, left),
-            Op::Unary { .. }
-            | Op::Binary { .. }
-            | Op::Ternary { .. }
-            | Op::Cast { .. }
-            | Op::Bitcast { .. }
-            | Op::Vector { .. }
-            | Op::Extract { .. } => return None,
+    /// The index and the limit of a condition `index < limit`, or `index >= limit`, that one comparison tells to hold for a whole block.
+    fn guard(&self, cond: Value) -> Option<(Value, Value, Guard)> {
+        let Op::Binary { op, ty: Scalar::U32, left, right } = *self.ssa.op(cond)? else { return None };
+        let (index, limit, guard) = match op {
+            BinaryOp::Lt => (left, right, Guard::Below),
+            BinaryOp::Gt => (right, left, Guard::Below),
+            BinaryOp::Ge => (left, right, Guard::NotBelow),
+            BinaryOp::Le => (right, left, Guard::NotBelow),
+            BinaryOp::Add
+            | BinaryOp::Sub
+            | BinaryOp::Mul
+            | BinaryOp::Mulhi
+            | BinaryOp::Div
+            | BinaryOp::Rem
+            | BinaryOp::AbsDiff
+            | BinaryOp::Min
+            | BinaryOp::Max
+            | BinaryOp::BitAnd
+            | BinaryOp::BitOr
+            | BinaryOp::BitXor
+            | BinaryOp::Shl
+            | BinaryOp::Shr
+            | BinaryOp::Rotl
+            | BinaryOp::Rotr
+            | BinaryOp::SatAdd
+            | BinaryOp::SatSub
+            | BinaryOp::Copysign
+            | BinaryOp::Pow
+            | BinaryOp::And
+            | BinaryOp::Or
+            | BinaryOp::Eq
+            | BinaryOp::Ne => return None,
         };
-        (self.shape(index) == Shape::Linear(1) && self.shape(limit) == Shape::Uniform).then_some((index, limit))
+        // The first lane is the smallest, unless numbers wrap.
+        let wraps = self.facts.ranges.of_value(index).high > u32::MAX - self.geometry.lanes();
+        let fits = self.shape(index) == Shape::Linear(1) && self.shape(limit) == Shape::Uniform;
+        (fits && !(guard == Guard::NotBelow && wraps)).then_some((index, limit, guard))
     }
 
     /// A guard that mostly holds for all lanes: code for that without masks, and code with masks beside it.
-    fn branch_on_guard(&mut self, id: InstId, cond: Value, arms: [RegionId; 2]) -> Option<End> {
+    fn branch_on_guard(&mut self, id: InstId, cond: Value, arms: [RegionId; 2], places: &[Locs]) -> Option<End> {
         let mut size = 0;
         self.ssa.for_each_inst(arms[0], &mut |_, _| size += 1);
-        let plain = self.ssa.inst(id).results.is_empty() && !self.facts.shapes.escapes(id).any() && self.is_empty_arm(arms[1]);
+        let plain = !self.facts.shapes.escapes(id).any() && self.ssa.region(arms[0]).end.is_yield();
         if self.mask.is_some() || !plain || size > MAX_GUARDED {
             return None;
         }
-        let (index, limit) = self.guard(cond)?;
+        let (index, limit, guard) = self.guard(cond)?;
         let (some, done) = (self.new_label(), self.new_label());
         let (first, limit) = (self.g(index), self.g(limit));
-        let lanes = self.geometry.lanes() as i32;
-        let further = lanes - 1 - i32::from(self.planted(Fault::GuardOneShort));
-        let last = self.g2(G2::add, Width::W64, first, GSrc::Imm(further));
-        self.push(Inst::JumpIf { cond: Cond::AboveEqual, width: Width::W64, a: last, b: limit.into(), to: some });
+        match guard {
+            Guard::Below => {
+                let lanes = self.geometry.lanes() as i32;
+                let further = lanes - 1 - i32::from(self.planted(Fault::GuardOneShort));
+                let last = self.g2(G2::add, Width::W64, first, GSrc::Imm(further));
+                self.push(Inst::JumpIf { cond: Cond::AboveEqual, width: Width::W64, a: last, b: limit.into(), to: some });
+            }
+            Guard::NotBelow => {
+                self.push(Inst::JumpIf { cond: Cond::Below, width: Width::W32, a: first, b: limit.into(), to: some });
+            }
+        }
         self.region(arms[0]);
+        self.yield_to(arms[0], places, &None);
         self.forget_region(arms[0]);
         self.push(Inst::Jump(done));
         self.push(Inst::Label(some));
@@ -215,7 +258,7 @@ impl Lower<'_> {
         if let Some(op) = self.ssa.op(cond).copied() {
             self.op(cond, &op);
         }
-        self.branch_apart(cond, arms, &[]);
+        self.branch_apart(cond, arms, places);
         self.forget_splats(since);
         self.locs[cond.index()] = known;
         self.push(Inst::Label(done));

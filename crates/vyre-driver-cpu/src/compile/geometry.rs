@@ -10,7 +10,8 @@ pub(crate) struct Geometry {
     pub size: [u32; 3],
     /// Vectors of a block.
     pub parts: u32,
-    /// Whether workgroups that follow each other along x are one range of invocations: nothing in the kernel can tell them apart.
+    /// Whether workgroups that follow each other along x are one range of invocations, or one for each of their rows: nothing in the kernel
+    /// can tell them apart.
     pub flat: bool,
     /// Whether the lanes of a block follow each other along x.
     pub rows: bool,
@@ -19,8 +20,8 @@ pub(crate) struct Geometry {
 impl Geometry {
     pub fn new(size: [u32; 3], parts: u32, may_be_flat: bool) -> Geometry {
         let one_row = size[1] == 1 && size[2] == 1;
-        let flat = may_be_flat && one_row;
-        Geometry { size, parts, flat, rows: one_row || size[0].is_multiple_of(parts * WIDTH) }
+        let rows = one_row || size[0].is_multiple_of(parts * WIDTH);
+        Geometry { size, parts, flat: may_be_flat && rows, rows }
     }
 
     /// Lanes of a block.
@@ -33,6 +34,11 @@ impl Geometry {
         self.size.iter().product()
     }
 
+    /// Rows of a workgroup.
+    pub fn row_count(&self) -> u32 {
+        self.size[1] * self.size[2]
+    }
+
     /// Blocks of a workgroup, the last of which may be partial.
     pub fn blocks(&self) -> u32 {
         self.total().div_ceil(self.lanes())
@@ -40,6 +46,7 @@ impl Geometry {
 
     /// Whether the last block has lanes that are nobody.
     pub fn has_tail(&self) -> bool {
-        !self.total().is_multiple_of(self.lanes())
+        let range = if self.flat { self.size[0] } else { self.total() };
+        !range.is_multiple_of(self.lanes())
     }
 }

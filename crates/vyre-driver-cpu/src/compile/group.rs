@@ -9,10 +9,12 @@
 //! **Phases.** A grid barrier ends a function: every workgroup of the dispatch runs one phase before any runs the next. What crosses it is in
 //! slots, and each workgroup has a context of its own.
 
+use super::active::{Blocks, Extent};
 use super::context::Context;
 use super::control::End;
+use super::fuse::Order;
 use super::geometry::WIDTH;
-use super::lower::{Loc, Locs, Lower, MachineLeaf, Parts, Scope, components_of, is_float, scalar_of};
+use super::lower::{Loc, Locs, Lower, MachineLeaf, Parts, Scope, components_of, is_float, is_wide, scalar_of};
 use super::shape::Shape;
 use crate::faults::Fault;
 use crate::machine::lir::{Cond, G2, GLoadKind, GSrc, GStoreKind, Inst, Label, LoadKind, Mem, Src, StoreKind, V3, Width};
@@ -22,9 +24,7 @@ use std::collections::{HashMap, HashSet};
 use std::mem::offset_of;
 use std::ops::Range;
 use vyre_foundation::analysis::{Scope as UniformScope, Uniformity};
-use vyre_foundation::ir::{Access, Axis, BinaryOp, Builtin};
 use vyre_foundation::ssa::{Def, InstId, InstKind, Leaf, Op, RegionId, Ssa, Terminator, Value};
-use vyre_scalar::memory::byte_length;
 use vyre_spec::Scalar;
 
 /// A part of what a workgroup does.
@@ -51,6 +51,8 @@ pub(crate) enum Item {
 pub(crate) struct Segment {
     pub insts: Vec<InstId>,
     pub copies: Vec<(Value, Value)>,
+    /// The order in which its blocks have to run.
+    pub order: Order,
 }
 
 /// Where values are that more than one segment uses.
@@ -71,6 +73,8 @@ pub(crate) struct Slots {
     alive: Option<usize>,
     /// Bytes of one block.
     pub block_bytes: usize,
+    /// Vectors of one block.
+    parts: usize,
     /// The slots of this block.
     base: Option<G>,
     enabled: bool,
@@ -181,7 +185,7 @@ impl Planner<'_> {
         let copies: Vec<(Value, Value)> = targets.iter().copied().zip(end.values().iter().copied()).collect();
         if !copies.is_empty() {
             let at = items.len() - usize::from(ending(end).is_some());
-            items.insert(at, Item::Segment(Segment { insts: Vec::new(), copies }));
+            items.insert(at, Item::Segment(Segment { copies, ..Segment::default() }));
         }
         items
     }
@@ -208,6 +212,7 @@ impl Lower<'_> {
     pub fn plan_slots(&mut self, phases: &[Vec<Item>]) {
         let uniformity = Uniformity::of(self.ssa);
         self.slots.one_phase = phases.len() == 1;
+        self.slots.parts = self.parts();
         let ssa = self.ssa;
         // Where values are made: the segment and the phase. Targets of copies belong to no segment.
         let mut homes: HashMap<Value, (usize, usize)> = HashMap::new();
@@ -278,13 +283,8 @@ impl Lower<'_> {
             } else if !is_target.contains(&value) && self.can_be_made_again(value, 0) {
                 self.slots.again.insert(value);
             } else {
-                let ty = ssa.value(value).ty;
-                let bytes = match self.shape(value) {
-                    Shape::Uniform | Shape::Linear(_) => 32,
-                    Shape::Varying => 32 * self.vectors_of(scalar_of(ty)),
-                };
                 self.slots.places.insert(value, offset);
-                offset += bytes * usize::from(components_of(ty));
+                offset += self.component_bytes(value) * usize::from(components_of(ssa.value(value).ty));
             }
         }
         let mut ranges: HashMap<Value, Range<usize>> = HashMap::new();
@@ -319,8 +319,27 @@ impl Lower<'_> {
         self.slots.enabled = true;
     }
 
+    /// Bytes of a component of a value in the context of a block.
+    fn component_bytes(&self, value: Value) -> usize {
+        match self.shape(value) {
+            Shape::Uniform | Shape::Linear(_) => 32,
+            Shape::Varying if is_wide(self.ty(value)) => 64 * self.slots.parts,
+            Shape::Varying => 32 * self.slots.parts,
+        }
+    }
+
+    /// Whether a later segment finds a value.
+    pub fn is_kept(&self, value: Value) -> bool {
+        self.slots.kept.contains(&value) || self.slots.places.contains_key(&value)
+    }
+
+    /// Whether lanes may be retired before a segment.
+    pub fn retires(&self) -> bool {
+        self.slots.alive.is_some()
+    }
+
     /// Whether a value is a cheap function of leaves.
-    fn can_be_made_again(&self, value: Value, depth: u32) -> bool {
+    pub fn can_be_made_again(&self, value: Value, depth: u32) -> bool {
         if let Some(leaf) = self.ssa.leaf(value) {
             return match leaf {
                 Leaf::Lit { .. } | Leaf::Len { .. } | Leaf::Builtin { .. } => true,
@@ -369,22 +388,16 @@ impl Lower<'_> {
         let Some(place) = self.slots.places.get(&value).copied() else { return };
         let locs = self.new_locs(value);
         let base = self.slot_base();
+        let bytes = self.component_bytes(value);
         self.at_block(|lower| {
-            let mut at = Mem::at(base).plus(place);
-            for loc in &locs {
+            for (component, loc) in locs.iter().enumerate() {
+                let at = Mem::at(base).plus(place + bytes * component);
                 match loc {
-                    Loc::G(d) | Loc::Linear(d, _) => {
-                        lower.push(Inst::GLoad { kind: GLoadKind::W64, d: *d, from: at });
-                        at = at.plus(32);
-                    }
-                    Loc::Splat(d) => {
-                        lower.push(Inst::Load { kind: LoadKind::Full, d: *d, from: at });
-                        at = at.plus(32);
-                    }
+                    Loc::G(d) | Loc::Linear(d, _) => lower.push(Inst::GLoad { kind: GLoadKind::W64, d: *d, from: at }),
+                    Loc::Splat(d) => lower.push(Inst::Load { kind: LoadKind::Full, d: *d, from: at }),
                     Loc::Parts(parts) => {
-                        for d in parts {
-                            lower.push(Inst::Load { kind: LoadKind::Full, d: *d, from: at });
-                            at = at.plus(32);
+                        for (n, d) in parts.iter().enumerate() {
+                            lower.push(Inst::Load { kind: LoadKind::Full, d: *d, from: at.plus(32 * n) });
                         }
                     }
                     Loc::Lit(_) => {}
@@ -430,14 +443,14 @@ impl Lower<'_> {
 
     fn write_slot(&mut self, value: Value, place: usize, locs: &Locs) {
         let ty = scalar_of(self.ssa.value(value).ty);
-        let shape = self.shape(value);
-        let mut at = Mem::at(self.slot_base()).plus(place);
-        for loc in locs {
+        let (shape, bytes) = (self.shape(value), self.component_bytes(value));
+        let first = Mem::at(self.slot_base()).plus(place);
+        for (component, loc) in locs.iter().enumerate() {
+            let at = first.plus(bytes * component);
             match shape {
                 Shape::Uniform if is_float(ty) => {
                     let v = self.as_vectors(ty, loc)[0];
                     self.push(Inst::Store { kind: StoreKind::Full, to: at, v });
-                    at = at.plus(32);
                 }
                 Shape::Uniform | Shape::Linear(_) => {
                     let a = match loc {
@@ -449,12 +462,10 @@ impl Lower<'_> {
                         }
                     };
                     self.push(Inst::GStore { kind: GStoreKind::B8, to: at, a });
-                    at = at.plus(32);
                 }
                 Shape::Varying => {
-                    for v in self.as_vectors(ty, loc) {
-                        self.push(Inst::Store { kind: StoreKind::Full, to: at, v });
-                        at = at.plus(32);
+                    for (n, v) in self.as_vectors(ty, loc).into_iter().enumerate() {
+                        self.push(Inst::Store { kind: StoreKind::Full, to: at.plus(32 * n), v });
                     }
                 }
             }
@@ -549,11 +560,14 @@ impl Lower<'_> {
         let several = self.geometry.blocks() > 1;
         let before = std::mem::take(&mut self.code);
         let outer_head = std::mem::take(&mut self.block_head);
-        let limit = if retire.is_none() && several { self.block_limit(segment) } else { None };
+        let extent = if retire.is_none() && several { self.extent(segment) } else { Extent::All };
         let before_blocks = std::mem::take(&mut self.code);
         self.forget_blocks();
         self.in_block_head = false;
-        let block = several.then(|| self.new_g());
+        let whole = self.geometry.parts;
+        let blocks = self.begin_extent(&extent);
+        // The block that begins with the workgroup has no register for where it begins.
+        let block = (several && blocks != Blocks::One(0)).then(|| self.new_g());
         self.block = block;
         let next = self.new_label();
         let alive_any = (self.slots.alive.is_some() && self.slots.enabled).then(|| self.new_g());
@@ -588,20 +602,42 @@ impl Lower<'_> {
         if let Some(any) = alive_any {
             self.push(Inst::GImm { d: any, imm: 0 });
         }
-        match block {
-            None => {
+        match (block, blocks) {
+            (_, Blocks::Nothing) => {}
+            (None, _) => {
                 self.code.extend(head);
                 self.code.extend(body);
             }
-            Some(block) => {
+            (Some(block), Blocks::One(first)) => {
+                self.push(Inst::GImm { d: block, imm: u64::from(first) });
+                self.code.extend(head);
+                self.code.extend(body);
+            }
+            (Some(block), Blocks::Several(end)) if segment.order == Order::Descending => {
+                let (again, lanes) = (self.new_label(), self.geometry.lanes());
+                self.push(Inst::GImm { d: block, imm: u64::from((end - 1) / lanes * lanes) });
+                self.push(Inst::LoopBegin);
+                self.push(Inst::Label(again));
+                self.code.extend(head);
+                self.code.extend(body);
+                self.push(Inst::G2 { op: G2::sub, width: Width::W64, d: block, a: block, b: GSrc::Imm(lanes as i32) });
+                let (cond, b) = (Cond::GreaterEqual, GSrc::Imm(0));
+                self.push(Inst::JumpIf { cond, width: Width::W64, a: block, b, to: again });
+                self.push(Inst::LoopEnd);
+            }
+            (Some(block), Blocks::Several(_) | Blocks::UpTo(_)) => {
                 let (again, over) = (self.new_label(), self.new_label());
-                let (lanes, total) = (self.geometry.lanes() as i32, self.geometry.total() as i32);
-                let end = limit.map_or(GSrc::Imm(total), GSrc::Reg);
+                let lanes = self.geometry.lanes() as i32;
                 self.push(Inst::GImm { d: block, imm: 0 });
-                if limit.is_some() {
-                    let (cond, width) = (Cond::AboveEqual, Width::W32);
-                    self.push(Inst::JumpIf { cond, width, a: block, b: end, to: over });
-                }
+                let end = match blocks {
+                    Blocks::UpTo(end) => {
+                        let (cond, width) = (Cond::AboveEqual, Width::W32);
+                        self.push(Inst::JumpIf { cond, width, a: block, b: end.into(), to: over });
+                        GSrc::Reg(end)
+                    }
+                    Blocks::Several(end) => GSrc::Imm(end as i32),
+                    Blocks::Nothing | Blocks::One(_) => GSrc::Imm(0),
+                };
                 self.push(Inst::LoopBegin);
                 self.push(Inst::Label(again));
                 self.code.extend(head);
@@ -612,6 +648,7 @@ impl Lower<'_> {
                 self.push(Inst::Label(over));
             }
         }
+        self.end_extent(whole);
         self.forget_blocks();
         if let Some(any) = alive_any {
             self.push(Inst::JumpIf { cond: Cond::Equal, width: Width::W32, a: any, b: GSrc::Imm(0), to: end });
@@ -619,54 +656,14 @@ impl Lower<'_> {
         self.register_copies(&segment.copies);
     }
 
-    /// Where the blocks end that have anything to do: in a segment that is all under `if lid.x < limit`.
-    fn block_limit(&mut self, segment: &Segment) -> Option<G> {
-        let ssa = self.ssa;
-        let total = self.geometry.total();
-        if total != self.geometry.size[0] || self.slots.alive.is_some() || !segment.copies.is_empty() {
-            return None;
-        }
-        let (last, ops) = segment.insts.split_last()?;
-        let InstKind::If { cond, otherwise, .. } = ssa.inst(*last).kind else { return None };
-        let nothing_else = ssa.region(otherwise).insts.is_empty() && ssa.inst(*last).results.is_empty();
-        // What is computed on the way is for this segment alone.
-        let private = ops.iter().all(|id| {
-            let inst = ssa.inst(*id);
-            let is_kept = |value: &Value| self.slots.kept.contains(value) || self.slots.places.contains_key(value);
-            matches!(inst.kind, InstKind::Op(_)) && !inst.results.iter().any(is_kept)
-        });
-        let (index, limit, is_last) = match *ssa.op(cond)? {
-            Op::Binary { op: BinaryOp::Lt, ty: Scalar::U32, left, right } => (left, right, false),
-            Op::Binary { op: BinaryOp::Gt, ty: Scalar::U32, left, right } => (right, left, false),
-            // The leader of a workgroup, for one.
-            Op::Binary { op: BinaryOp::Eq, ty: Scalar::U32, left, right } => (left, right, true),
-            Op::Unary { .. }
-            | Op::Binary { .. }
-            | Op::Ternary { .. }
-            | Op::Cast { .. }
-            | Op::Bitcast { .. }
-            | Op::Vector { .. }
-            | Op::Extract { .. } => return None,
-        };
-        let by_id = ssa.leaf(index) == Some(Leaf::Builtin { builtin: Builtin::Local(Axis::X) });
-        if !nothing_else || !private || !by_id || !self.can_be_made_again(limit, 0) || self.shape(limit) != Shape::Uniform {
-            return None;
-        }
-        let (limit, total) = (self.g(limit), self.imm(u64::from(total)));
-        let limit = if is_last && !self.planted(Fault::LeaderLeftOut) {
-            self.g2(G2::add, Width::W64, limit, GSrc::Imm(1))
-        } else {
-            limit
-        };
-        let d = self.new_g();
-        let (cond, width) = (Cond::Below, Width::W64);
-        self.push(Inst::Choose { cond, width, a: limit, b: total.into(), d, x: limit, y: total });
-        Some(d)
-    }
-
     /// The mask that a block begins with.
     pub fn enter_block(&mut self, is_first: bool, next: Label) {
-        let tail = if self.geometry.has_tail() && !self.planted(Fault::TailIsThere) { Some(self.tail_mask()) } else { None };
+        // Where it is known who has something to do, nobody else does anything that can be seen.
+        let tail = if self.geometry.has_tail() && !self.is_decided() && !self.planted(Fault::TailIsThere) {
+            Some(self.tail_mask())
+        } else {
+            None
+        };
         self.mask = tail;
         if !ssa_retires(self.ssa) {
             return;
@@ -812,57 +809,6 @@ impl Lower<'_> {
             self.locs[target.index()] = Some(place);
         }
     }
-
-    /// Zeros in workgroup memory.
-    pub fn clear_shared(&mut self) {
-        let bytes = shared_bytes(self.ssa);
-        if bytes == 0 || self.planted(Fault::SharedNotCleared) {
-            return;
-        }
-        let start = self.load_g(GLoadKind::W64, Mem::context(offset_of!(Context, shared)));
-        let zero = self.zero();
-        if bytes <= 256 {
-            for at in (0..bytes).step_by(32) {
-                self.push(Inst::Store { kind: StoreKind::Full, to: Mem::at(start).plus(at), v: zero });
-            }
-            return;
-        }
-        let (at, again) = (self.new_g(), self.new_label());
-        self.push(Inst::GImm { d: at, imm: 0 });
-        self.push(Inst::LoopBegin);
-        self.push(Inst::Label(again));
-        for n in 0..4 {
-            let to = Mem::indexed(start, at, 1).plus(32 * n);
-            self.push(Inst::Store { kind: StoreKind::Full, to, v: zero });
-        }
-        self.push(Inst::G2 { op: G2::add, width: Width::W64, d: at, a: at, b: GSrc::Imm(128) });
-        let b = GSrc::Imm(bytes as i32);
-        self.push(Inst::JumpIf { cond: Cond::Below, width: Width::W64, a: at, b, to: again });
-        self.push(Inst::LoopEnd);
-    }
-}
-
-/// Bytes of workgroup memory, each buffer at a multiple of 64, all of it a multiple of 128.
-pub(crate) fn shared_bytes(ssa: &Ssa) -> usize {
-    shared_offsets(&ssa.kernel).1
-}
-
-/// Where the buffers of workgroup memory begin, and where they end.
-pub(crate) fn shared_offsets(kernel: &vyre_foundation::kernel::Kernel) -> (Vec<Option<usize>>, usize) {
-    let mut end = 0usize;
-    let offsets = kernel
-        .buffers
-        .iter()
-        .map(|buffer| {
-            (buffer.access == Access::Workgroup).then(|| {
-                let at = end;
-                let bytes = byte_length(&buffer.element, u64::from(buffer.count.unwrap_or(0))).unwrap_or(0);
-                end = (end + bytes as usize).next_multiple_of(64);
-                at
-            })
-        })
-        .collect();
-    (offsets, end.next_multiple_of(128))
 }
 
 /// Whether invocations may be done before the end.

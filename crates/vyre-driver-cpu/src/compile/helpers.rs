@@ -13,6 +13,8 @@ pub(crate) mod area {
     pub const SECOND: usize = 384;
     pub const RESULT: usize = 640;
     pub const BYTES: usize = 896;
+    /// Vectors of 32-bit elements that each has room for.
+    pub const VECTORS: usize = 4;
 }
 
 const UNARY: u64 = 0;
@@ -108,11 +110,11 @@ pub(crate) extern "sysv64" fn narrow(frame: *mut u8, _: *mut u8, argument: u64) 
 }
 
 /// Notes that lanes trapped. The argument is the tag; in the frame are the lanes as bits, the first invocation of the block, the
-/// workgroup along x, and whether workgroups are one range.
+/// workgroup along x, whether workgroups are one range for each of their rows, and the row along y and z if they are.
 pub(crate) extern "sysv64" fn trap(frame: *mut u8, context: *mut u8, argument: u64) {
-    // SAFETY: code is called with a context, and has written the four words to its frame.
-    let (context, [bits, first, group, flat]) = unsafe {
-        let words = frame.add(area::FIRST).cast::<[u32; 4]>().read_unaligned();
+    // SAFETY: code is called with a context, and has written the six words to its frame.
+    let (context, [bits, first, group, flat, row_y, row_z]) = unsafe {
+        let words = frame.add(area::FIRST).cast::<[u32; 6]>().read_unaligned();
         (&mut *context.cast::<Context>(), words)
     };
     let [nx, ny, nz] = context.size;
@@ -122,7 +124,7 @@ pub(crate) extern "sysv64" fn trap(frame: *mut u8, context: *mut u8, argument: u
         }
         let n = first.wrapping_add(lane);
         let [x, y, z] = if flat != 0 {
-            [n, context.group_y, context.group_z]
+            [n, context.group_y * ny + row_y, context.group_z * nz + row_z]
         } else {
             [group * nx + n % nx, context.group_y * ny + n / nx % ny, context.group_z * nz + n / nx / ny]
         };

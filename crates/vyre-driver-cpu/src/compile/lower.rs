@@ -7,11 +7,14 @@
 //! **At least one.** Code only ever runs with at least one active lane; facts about accesses hold only then. Every place where the last
 //! lane may have gone (an arm, the next iteration, what follows an `if` that lanes left) is jumped over if it has.
 
+use super::active::{Decided, Prefix};
+use super::atomics::Own;
+use super::bytes::Pieces;
 use super::context::{Context, buffer_address, buffer_length};
 use super::geometry::{Geometry, WIDTH};
 use super::shape::{Shape, Shapes};
 use crate::faults::Fault;
-use crate::machine::lir::{Base, Cond, G2, GLoadKind, GSrc, Inst, Label, LoadKind, Mem, Src, V3, Width};
+use crate::machine::lir::{Base, Cond, G2, GLoadKind, GShift, GSrc, Inst, Label, LoadKind, Mem, Src, V3, Width};
 use crate::machine::reg::{G, V};
 use smallvec::{SmallVec, smallvec};
 use std::collections::HashMap;
@@ -50,6 +53,9 @@ pub(crate) struct Facts {
     pub ranges: Ranges,
     pub floats: Floats,
     pub loops: Loops,
+    pub pieces: Pieces,
+    /// Buffers that a thread may have for itself.
+    pub own: Vec<Own>,
     /// By value: how often it is mentioned.
     pub uses: Vec<u32>,
 }
@@ -111,6 +117,8 @@ pub(crate) struct Lower<'a> {
     /// Leaves of the machine that are found once.
     pub leaves: HashMap<MachineLeaf, G>,
     pub vector_leaves: HashMap<VectorLeaf, Parts>,
+    /// Lengths of buffers that indices are compared with, and whether with their sign.
+    pub lengths: HashMap<(BufferId, bool), V>,
     pub mask: Mask,
     pub scopes: Vec<Scope>,
     /// Where to go on when no lane is active any more: behind the arm or the iteration that the last one has left.
@@ -122,6 +130,8 @@ pub(crate) struct Lower<'a> {
     pub block: Option<G>,
     /// Where the range of invocations ends, if workgroups are one range.
     pub flat_end: Option<G>,
+    /// The row of a workgroup along y and z, if its rows are parts of such ranges.
+    pub row: Option<[G; 2]>,
     /// The workgroup's id along x.
     pub group: Option<G>,
     /// Bytes of the frame that instructions use.
@@ -132,6 +142,10 @@ pub(crate) struct Lower<'a> {
     pub in_block_head: bool,
     /// Whether code hardly ever runs, so that nothing is prepared for it.
     pub in_cold: bool,
+    /// A condition whose outcome is known in this segment.
+    pub decided: Option<Decided>,
+    /// A mask that is the beginning of a vector.
+    pub prefix: Option<Prefix>,
     pub refused: Option<String>,
     /// A mistake that is made on purpose.
     pub fault: Option<Fault>,
@@ -144,6 +158,8 @@ pub(crate) enum MachineLeaf {
     Length(BufferId),
     /// Where contiguous accesses of a block may begin: below this.
     Limit(BufferId, u32),
+    /// The same for pieces of words, of which a word has 2 to this power; 64 bits.
+    PieceLimit(BufferId, u32, u8),
     Context(usize),
     /// First invocation of the block along an axis, in its workgroup.
     LocalBase(Axis),
@@ -332,7 +348,7 @@ impl Lower<'_> {
     // Leaves of the machine.
 
     /// Runs `make` with code going to the front of everything.
-    fn at_entry<R>(&mut self, make: impl FnOnce(&mut Self) -> R) -> R {
+    pub fn at_entry<R>(&mut self, make: impl FnOnce(&mut Self) -> R) -> R {
         std::mem::swap(&mut self.code, &mut self.entry);
         let result = make(self);
         std::mem::swap(&mut self.code, &mut self.entry);
@@ -384,6 +400,20 @@ impl Lower<'_> {
                     limit
                 })
             }
+            MachineLeaf::PieceLimit(buffer, lanes, log) => {
+                let length = self.machine_leaf(MachineLeaf::Length(buffer));
+                self.at_entry(|lower| {
+                    // An index has 32 bits, and none of the block's may wrap.
+                    let (pieces, end, limit) = (lower.new_g(), lower.new_g(), lower.new_g());
+                    lower.push(Inst::GShift { op: GShift::Left, width: Width::W64, d: pieces, a: length, imm: log });
+                    let (all, none) = (lower.imm(1 << 32), lower.imm(0));
+                    let (cond, width) = (Cond::Below, Width::W64);
+                    lower.push(Inst::Choose { cond, width, a: pieces, b: all.into(), d: end, x: pieces, y: all });
+                    let less = lower.g2(G2::sub, Width::W64, end, GSrc::Imm(lanes as i32 - 1));
+                    lower.push(Inst::Choose { cond, width, a: end, b: GSrc::Imm(lanes as i32), d: limit, x: none, y: less });
+                    limit
+                })
+            }
             MachineLeaf::Context(offset) => self.at_entry(|lower| lower.load_g(GLoadKind::W32, Mem::context(offset))),
             MachineLeaf::Slots => {
                 let from = Mem::context(offset_of!(Context, slots));
@@ -418,9 +448,11 @@ impl Lower<'_> {
         let [nx, ny, _] = self.geometry.size;
         let Some(block) = self.block else { return self.at_block(|lower| lower.imm(0)) };
         if self.geometry.flat || self.geometry.total() == nx {
-            return match axis {
-                Axis::X => block,
-                Axis::Y | Axis::Z => self.at_block(|lower| lower.imm(0)),
+            return match (axis, self.row) {
+                (Axis::X, _) => block,
+                (Axis::Y, Some([y, _])) => y,
+                (Axis::Z, Some([_, z])) => z,
+                (Axis::Y | Axis::Z, None) => self.at_block(|lower| lower.imm(0)),
             };
         }
         // A table by block: where it begins along x, y and z.
@@ -441,7 +473,7 @@ impl Lower<'_> {
             lower.push(Inst::Lea { d: start, from: table });
             let shift = lanes.trailing_zeros() as u8;
             let number = lower.new_g();
-            let op = crate::machine::lir::GShift::Right;
+            let op = GShift::Right;
             lower.push(Inst::GShift { op, width: Width::W32, d: number, a: block, imm: shift });
             lower.load_g(GLoadKind::W32, Mem::indexed(start, number, 4))
         })
@@ -630,11 +662,12 @@ impl Lower<'_> {
                 smallvec![v; self.vectors_of(ty)]
             }
             loc @ (Loc::G(_) | Loc::Linear(..) | Loc::Splat(_)) => {
-                if let Some(known) = self.splats.get(&(value, component)) {
-                    return known.clone();
-                }
+                // What hardly ever runs makes its own, so that nobody keeps them for it.
                 if self.in_cold {
                     return self.as_vectors(ty, &loc);
+                }
+                if let Some(known) = self.splats.get(&(value, component)) {
+                    return known.clone();
                 }
                 // Vectors of leaves are made where the leaves are, and stay.
                 let parts = match self.ssa.leaf(value) {
@@ -823,7 +856,7 @@ impl Lower<'_> {
                 None => bits,
                 Some(all) => {
                     let shifted = self.new_g();
-                    let op = crate::machine::lir::GShift::Left;
+                    let op = GShift::Left;
                     self.push(Inst::GShift { op, width: Width::W32, d: shifted, a: bits, imm: 8 * part as u8 });
                     self.g2(G2::or, Width::W32, all, shifted)
                 }

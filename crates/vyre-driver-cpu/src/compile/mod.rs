@@ -9,9 +9,13 @@
 //! all blocks ([`group`]). What code needs to know of a dispatch it finds in a [`context`].
 
 mod access;
+mod active;
+mod atomics;
+mod bytes;
 mod context;
 mod control;
 mod exchange;
+mod fuse;
 mod geometry;
 mod group;
 mod helpers;
@@ -20,6 +24,7 @@ mod lower;
 mod ops;
 mod planted;
 mod shape;
+mod shared;
 pub(crate) mod show;
 mod unroll;
 
@@ -29,12 +34,15 @@ use crate::machine::dead::remove_dead;
 use crate::machine::encode::{Encoded, encode};
 use crate::machine::lir::{Base, Cond, G2, GLoadKind, GSrc, Inst, Label, Mem, Width};
 use crate::machine::memory::CodeMemory;
+use crate::machine::reg::G;
 use crate::run::{Job, MachineCode, Scratch, Stopped};
+use atomics::{MAX_OWN, Own};
+use bytes::Pieces;
 use context::{BUFFERS, BoundBuffer, Context, NO_TRAP};
 use geometry::Geometry;
 use group::{Item, Slots};
 use lower::{Facts, Lower, Pool};
-use shape::Shapes;
+use shape::{Shape, Shapes};
 use std::collections::HashMap;
 use std::mem::offset_of;
 use std::ops::Range;
@@ -42,8 +50,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use vyre_foundation::analysis::{Bounds, Floats, Loops, Ranges};
 use vyre_foundation::kernel::Kernel;
-use vyre_foundation::ssa::Ssa;
+use vyre_foundation::ssa::{InstKind, Ssa, Terminator};
 use vyre_host_floats::with_default_state;
+use vyre_scalar::memory::byte_length;
 
 /// Why a kernel is left to the portable evaluator.
 #[derive(Clone, Debug)]
@@ -59,7 +68,12 @@ pub(crate) struct Machine {
     shared: Vec<Option<usize>>,
     shared_bytes: usize,
     slots_bytes: usize,
+    /// Buffers that a thread may have for itself.
+    own: Vec<Own>,
 }
+
+/// Bytes that a thread has for a buffer of its own.
+const OWN_BYTES: usize = 4 * MAX_OWN as usize;
 
 /// The most instructions of a function; what is longer goes to the evaluator, so that compiling stays cheap and displacements small.
 const MAX_CODE: usize = 1 << 20;
@@ -72,6 +86,48 @@ impl Machine {
         }
         // How often registers are used is counted in floats.
         with_default_state(|| choose(&prepared(kernel, fault), fault)?.attempt.finish(kernel))
+    }
+
+    /// The elements of its own that a thread has of a buffer, by its number among those.
+    ///
+    /// # Safety
+    ///
+    /// `memory` is a scratch of `scratch_bytes`, nobody else has these elements meanwhile, and there are no more than [`MAX_OWN`].
+    unsafe fn own_elements<'a>(&self, memory: *mut u8, n: usize, count: u32) -> &'a mut [u32] {
+        let start = self.scratch_bytes() - (n + 1) * OWN_BYTES;
+        // SAFETY: the end of the scratch has room for them, at a multiple of 64.
+        unsafe { std::slice::from_raw_parts_mut(memory.add(start).cast(), count as usize) }
+    }
+
+    /// Gives a thread buffers of its own, if that is worth it for so many workgroups; whether it has.
+    fn begin_own(&self, job: &Job<'_>, groups: usize, memory: *mut u8, buffers: *mut BoundBuffer) -> bool {
+        let bound = |own: &Own| job.buffers[own.buffer.index()];
+        let lengths: u64 = self.own.iter().map(|own| u64::from(bound(own).length)).sum();
+        let invocations = job.launch.workgroup_size.iter().map(|size| u64::from(*size)).product::<u64>() * groups as u64;
+        let fits = |own: &Own| bound(own).length <= MAX_OWN && bound(own).data.cast::<u32>().is_aligned();
+        if self.own.is_empty() || !self.own.iter().all(fits) || invocations < 4 * lengths {
+            return false;
+        }
+        for (n, own) in self.own.iter().enumerate() {
+            let length = bound(own).length;
+            // SAFETY: it is the thread's scratch, and `fits` has looked at the length.
+            let elements = unsafe { self.own_elements(memory, n, length) };
+            own.begin(elements);
+            let address = elements.as_mut_ptr().cast();
+            // SAFETY: there is room for every buffer of the kernel.
+            unsafe { buffers.add(own.buffer.index()).write(BoundBuffer { address, length: u64::from(length) }) };
+        }
+        true
+    }
+
+    /// Changes buffers by what a thread has of them.
+    fn end_own(&self, job: &Job<'_>, memory: *mut u8) {
+        for (n, own) in self.own.iter().enumerate() {
+            let buffer = job.buffers[own.buffer.index()];
+            // SAFETY: code is done with them; the buffer has as many, aligned as they have to be, and code of all threads changes it by
+            // atomics only, since the kernel does nothing else with it.
+            unsafe { own.end(self.own_elements(memory, n, buffer.length), buffer.data) };
+        }
     }
 
     fn context_size(&self) -> usize {
@@ -104,7 +160,7 @@ fn choose(ssa: &Ssa, fault: Option<Fault>) -> Result<Choice, Refused> {
     for parts in candidates {
         let attempt = Attempt::of(ssa, parts, fault)?;
         tried.push((parts, attempt.spilled));
-        let fits = attempt.spilled <= MAX_SPILLED;
+        let fits = attempt.spilled <= if parts > 4 { MAX_SPILLED_WAITING } else { MAX_SPILLED };
         chosen = Some((attempt, parts));
         if fits {
             break;
@@ -117,6 +173,9 @@ fn choose(ssa: &Ssa, fault: Option<Fault>) -> Result<Choice, Refused> {
 
 /// How many of the mentions of vectors may be in the frame before fewer vectors are taken at a time.
 const MAX_SPILLED: f32 = 0.04;
+
+/// The same for code that waits for memory all the time.
+const MAX_SPILLED_WAITING: f32 = 0.3;
 
 /// The code of a phase, with places for its registers.
 struct Phase {
@@ -133,6 +192,7 @@ struct Attempt {
     /// The part of vectors' mentions that is in the frame, in the worst phase.
     spilled: f32,
     slots_bytes: usize,
+    own: Vec<Own>,
 }
 
 impl Attempt {
@@ -141,17 +201,21 @@ impl Attempt {
         let geometry = Geometry::new(kernel.workgroup_size, parts, kernel.size_matters().is_none());
         let mut uses = vec![0; ssa.values.len()];
         count_uses(ssa, &mut uses);
+        let shapes = Shapes::of(ssa, &geometry, fault);
         let facts = Facts {
-            shapes: Shapes::of(ssa, &geometry, fault),
+            pieces: Pieces::of(ssa, &shapes, &uses),
+            own: Own::all(ssa, &uses),
+            shapes,
             bounds: Bounds::of(ssa),
             ranges: Ranges::of(ssa),
             floats: Floats::of(ssa),
             loops: Loops::of(ssa),
             uses,
         };
-        let items = group::phases(ssa, &|id| facts.shapes.escapes(id).leaves_loop);
+        let mut items = group::phases(ssa, &|id| facts.shapes.escapes(id).leaves_loop);
+        fuse::fuse(ssa, &mut items);
         let single = items.len() == 1 && (geometry.flat || geometry.blocks() == 1 || !kernel.uses.barrier);
-        let mut attempt = Attempt { phases: Vec::new(), spilled: 0.0, slots_bytes: 0 };
+        let mut attempt = Attempt { phases: Vec::new(), spilled: 0.0, slots_bytes: 0, own: facts.own.clone() };
         for (n, phase) in items.iter().enumerate() {
             let mut lower = Lower::new(ssa, &facts, geometry, fault);
             if !single {
@@ -187,9 +251,9 @@ impl Attempt {
             bytes += encoded.bytes.len() as u64;
             phases.push(CodeMemory::new(&encoded.bytes).map_err(|error| Refused(error.to_string()))?);
         }
-        let (shared, shared_bytes) = group::shared_offsets(kernel);
+        let (shared, shared_bytes) = shared::shared_offsets(kernel);
         let hash = *hasher.finalize().as_bytes();
-        Ok(Machine { phases, bytes, hash, shared, shared_bytes, slots_bytes: self.slots_bytes })
+        Ok(Machine { phases, bytes, hash, shared, shared_bytes, slots_bytes: self.slots_bytes, own: self.own })
     }
 }
 
@@ -217,19 +281,45 @@ fn parts_of(ssa: &Ssa) -> Vec<u32> {
     let shapes = Shapes::of(ssa, &one, None);
     let mut diverges = false;
     ssa.for_each_inst(ssa.root, &mut |id, _| diverges |= shapes.is_divergent(id));
-    let mut parts: Vec<u32> = [4, 2, 1]
+    let many = one.flat && waits_for_memory(ssa, &shapes);
+    let mut parts: Vec<u32> = [8, 4, 2, 1]
         .into_iter()
         .filter(|parts| {
             let geometry = Geometry::new(size, *parts, may_be_flat);
             let fits = (geometry.rows || !one.rows) && (!geometry.has_tail() || one.has_tail());
             let not_wasted = geometry.flat || geometry.total().div_ceil(geometry::WIDTH) >= *parts;
-            *parts >= least && (*parts == least || fits && not_wasted && !(diverges && *parts > 2))
+            let wanted = !(diverges && *parts > 2) && (many || *parts <= 4);
+            *parts >= least && (*parts == least || fits && not_wasted && wanted)
         })
         .collect();
     if parts.is_empty() {
         parts.push(least);
     }
     parts
+}
+
+/// Whether there is a loop whose time is that of memory, so that more lanes cost next to nothing: one in which each iteration looks up what
+/// the one before has found, or one that reads bytes, of which more lanes use more of each line that comes.
+fn waits_for_memory(ssa: &Ssa, shapes: &Shapes) -> bool {
+    let uses = &ssa.kernel.uses;
+    // Lanes that are numbered one by one are 32 at the most.
+    if uses.atomics || uses.subgroup || uses.trap || group::ssa_retires(ssa) {
+        return false;
+    }
+    let mut found = false;
+    ssa.for_each_inst(ssa.root, &mut |_, inst| {
+        let InstKind::Loop { body, .. } = inst.kind else { return };
+        let Terminator::Yield(carried) = &ssa.region(body).end else { return };
+        for id in &ssa.region(body).insts {
+            let InstKind::Load { buffer, index, .. } = ssa.inst(*id).kind else { continue };
+            found |= match shapes.shape(index) {
+                Shape::Varying => ssa.inst(*id).results.iter().any(|result| carried.contains(result)),
+                Shape::Linear(1) => byte_length(&ssa.kernel.buffer(buffer).element, 1) == Some(1),
+                Shape::Uniform | Shape::Linear(_) => false,
+            };
+        }
+    });
+    found
 }
 
 fn count_uses(ssa: &Ssa, uses: &mut [u32]) {
@@ -266,6 +356,7 @@ impl<'a> Lower<'a> {
             splatted: Vec::new(),
             leaves: HashMap::new(),
             vector_leaves: HashMap::new(),
+            lengths: HashMap::new(),
             mask: None,
             scopes: Vec::new(),
             nobody: Label(0),
@@ -273,11 +364,14 @@ impl<'a> Lower<'a> {
             bail: Label(0),
             block: None,
             flat_end: None,
+            row: None,
             group: None,
             scratch: 0,
             slots: Slots::default(),
             in_block_head: false,
             in_cold: false,
+            decided: None,
+            prefix: None,
             refused: None,
             fault,
         }
@@ -296,19 +390,34 @@ impl<'a> Lower<'a> {
         self.push(Inst::Return);
     }
 
-    /// Workgroups that are one range of invocations: a loop over blocks of it.
+    /// Workgroups that are one range of invocations for each of their rows: a loop over blocks of it, inside of one over rows.
     fn flat_function(&mut self) {
-        let size = self.geometry.total() as i32;
-        let (block, end) = (self.new_g(), self.new_g());
-        for (d, offset) in [(block, offset_of!(Context, first_group)), (end, offset_of!(Context, end_group))] {
+        let [size, rows @ ..] = self.geometry.size;
+        let (start, end) = (self.new_g(), self.new_g());
+        for (d, offset) in [(start, offset_of!(Context, first_group)), (end, offset_of!(Context, end_group))] {
             let group = self.load_g(GLoadKind::W32, Mem::context(offset));
-            self.push(Inst::GMul { width: Width::W64, d, a: group, b: GSrc::Imm(size) });
+            self.push(Inst::GMul { width: Width::W64, d, a: group, b: GSrc::Imm(size as i32) });
         }
+        let one_row = self.geometry.row_count() == 1;
+        let block = if one_row { start } else { self.new_g() };
+        self.row = (!one_row).then(|| [self.new_g(), self.new_g()]);
         (self.block, self.flat_end) = (Some(block), Some(end));
         let before = std::mem::take(&mut self.code);
         self.whole_block();
         let body = std::mem::replace(&mut self.code, before);
         let head = std::mem::take(&mut self.block_head);
+        // The loops over z and y, from the outside.
+        let around = self.row.map(|[y, z]| [(z, rows[1]), (y, rows[0])]);
+        let heads: Vec<(G, u32, Label)> =
+            around.into_iter().flatten().map(|(row, count)| (row, count, self.new_label())).collect();
+        for (row, _, again) in &heads {
+            self.push(Inst::GImm { d: *row, imm: 0 });
+            self.push(Inst::LoopBegin);
+            self.push(Inst::Label(*again));
+        }
+        if !one_row {
+            self.push(Inst::GMov { width: Width::W64, d: block, a: start });
+        }
         let again = self.new_label();
         self.push(Inst::LoopBegin);
         self.push(Inst::Label(again));
@@ -318,6 +427,12 @@ impl<'a> Lower<'a> {
         self.push(Inst::G2 { op: G2::add, width: Width::W64, d: block, a: block, b: GSrc::Imm(lanes) });
         self.push(Inst::JumpIf { cond: Cond::Below, width: Width::W64, a: block, b: end.into(), to: again });
         self.push(Inst::LoopEnd);
+        for (row, count, again) in heads.into_iter().rev() {
+            self.push(Inst::G2 { op: G2::add, width: Width::W32, d: row, a: row, b: GSrc::Imm(1) });
+            let b = GSrc::Imm(count as i32);
+            self.push(Inst::JumpIf { cond: Cond::Below, width: Width::W32, a: row, b, to: again });
+            self.push(Inst::LoopEnd);
+        }
         // Leaves of workgroups do not change in between.
         let group_head = std::mem::take(&mut self.group_head);
         self.entry.extend(group_head);
@@ -341,7 +456,8 @@ impl<'a> Lower<'a> {
         let again = self.new_label();
         self.push(Inst::LoopBegin);
         self.push(Inst::Label(again));
-        self.clear_shared();
+        let ranges = shared::to_clear(self.ssa, self.facts, items);
+        self.clear_shared(&ranges);
         let before = std::mem::take(&mut self.code);
         if self.slots.block_bytes > 0 || self.is_planned() {
             self.items(items, is_first);
@@ -395,7 +511,7 @@ impl MachineCode for Machine {
 
     fn scratch_bytes(&self) -> usize {
         let slots = if self.phases.len() > 1 { 0 } else { self.slots_bytes };
-        self.context_size() + self.shared_bytes.next_multiple_of(64) + slots
+        self.context_size() + self.shared_bytes.next_multiple_of(64) + slots + self.own.len() * OWN_BYTES
     }
 
     fn bytes(&self) -> u64 {
@@ -425,6 +541,7 @@ impl MachineCode for Machine {
             trapped: NO_TRAP,
             tag: 0,
             size: launch.workgroup_size,
+            has_own: 0,
         };
         // SAFETY: the scratch has `scratch_bytes`, of which the context and its buffers are the beginning.
         let buffers = unsafe { memory.add(BUFFERS).cast::<BoundBuffer>() };
@@ -436,6 +553,8 @@ impl MachineCode for Machine {
             // SAFETY: there is room for every buffer of the kernel.
             unsafe { buffers.add(n).write(BoundBuffer { address, length: u64::from(buffer.length) }) };
         }
+        let own = self.begin_own(job, groups.len(), memory, buffers);
+        context.has_own = u32::from(own);
         let [nx, ny, _] = launch.grid;
         let phased = self.phases.len() > 1;
         let mut next = groups.start;
@@ -463,6 +582,9 @@ impl MachineCode for Machine {
                 return Err(Stopped);
             }
             next += count;
+        }
+        if own {
+            self.end_own(job, memory);
         }
         if context.trapped != NO_TRAP {
             scratch.note_trap(context.trapped, context.tag);

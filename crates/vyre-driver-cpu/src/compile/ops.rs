@@ -18,6 +18,9 @@ use vyre_spec::Scalar;
 
 impl Lower<'_> {
     pub fn op(&mut self, result: Value, op: &Op) {
+        if let Some(piece) = self.facts.pieces.get(result) {
+            return self.load_pieces(result, piece);
+        }
         match *op {
             Op::Vector { components } => {
                 let locs: Locs = components.iter().map(|component| self.loc(*component, 0)).collect();
@@ -138,6 +141,15 @@ impl Lower<'_> {
                     let results: Parts = a.into_iter().map(|a| self.shift_by_literal(op, ty, a, by as u32)).collect();
                     return results;
                 }
+                if let (BinaryOp::Div, Some(inverse)) = (op, self.exact_inverse(ty, right)) {
+                    let b = self.constant(ty, inverse);
+                    return a.into_iter().map(|a| self.binary_v(BinaryOp::Mul, ty, a, b)).collect();
+                }
+                if let (BinaryOp::Mul, Scalar::U32 | Scalar::I32 | Scalar::U64 | Scalar::I64, Some(by)) =
+                    (op, ty, self.power_of_two(right))
+                {
+                    return a.into_iter().map(|a| self.shift_by_literal(BinaryOp::Shl, ty, a, u32::from(by))).collect();
+                }
                 // Numbers below 2³¹ are ordered the same with a sign.
                 let small = |value: Value| self.facts.ranges.of_value(value).high < 1 << 31;
                 let ordered = matches!(op, BinaryOp::Lt | BinaryOp::Gt | BinaryOp::Le | BinaryOp::Ge);
@@ -192,6 +204,20 @@ impl Lower<'_> {
     /// The exponent of a literal that is a power of two.
     fn power_of_two(&self, value: Value) -> Option<u8> {
         self.ssa.literal(value).filter(|bits| bits.is_power_of_two()).map(|bits| bits.trailing_zeros() as u8)
+    }
+
+    /// The bits of one divided by a literal, if that is a power of two: multiplying by it is dividing by the literal.
+    fn exact_inverse(&self, ty: Scalar, value: Value) -> Option<u64> {
+        let bits = self.ssa.literal(value)?;
+        let is_exact = |bits: u64, fraction: u32, largest: u64| {
+            let exponent = bits >> fraction & largest;
+            bits & ((1 << fraction) - 1) == 0 && (1..largest - 1).contains(&exponent)
+        };
+        match ty {
+            Scalar::F32 => is_exact(bits, 23, 0xFF).then(|| u64::from((1.0 / f32::from_bits(bits as u32)).to_bits())),
+            Scalar::F64 => is_exact(bits, 52, 0x7FF).then(|| (1.0 / f64::from_bits(bits)).to_bits()),
+            Scalar::Bool | Scalar::U32 | Scalar::I32 | Scalar::U64 | Scalar::I64 => None,
+        }
     }
 
     fn shift_imm(&mut self, op: Shift, a: V, imm: u8) -> V {

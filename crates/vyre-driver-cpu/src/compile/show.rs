@@ -2,6 +2,7 @@
 
 #[cfg(feature = "listing")]
 use super::Phase;
+use super::bytes::Pieces;
 use super::geometry::Geometry;
 use super::group::{self, Item};
 use super::shape::{Shape, Shapes};
@@ -34,7 +35,10 @@ pub fn decisions(program: &Program) -> Result<String, Report> {
         let _ = writeln!(text, ";   with {parts} vectors {:.1} % of the mentions of vectors are in the frame", 100.0 * spilled);
     }
     if flat {
-        let _ = writeln!(text, "; workgroups along x are one range of invocations: nothing in the kernel can tell them apart");
+        let _ = writeln!(
+            text,
+            "; workgroups along x are one range of invocations for each of their rows: nothing in the kernel can tell them apart"
+        );
     } else {
         let _ = writeln!(text, "; {} blocks a workgroup", geometry.blocks());
     }
@@ -43,7 +47,8 @@ pub fn decisions(program: &Program) -> Result<String, Report> {
     }
     let shapes = Shapes::of(&ssa, &geometry, None);
     let bounds = Bounds::of(&ssa);
-    let phases = group::phases(&ssa, &|id| shapes.escapes(id).leaves_loop);
+    let mut phases = group::phases(&ssa, &|id| shapes.escapes(id).leaves_loop);
+    super::fuse::fuse(&ssa, &mut phases);
     for (n, items) in phases.iter().enumerate() {
         let _ = writeln!(text, "; phase {n}: {}, {} bytes for what crosses barriers", segments(items), attempt.slots_bytes);
     }
@@ -65,7 +70,10 @@ pub fn decisions(program: &Program) -> Result<String, Report> {
         }
     });
     let _ = writeln!(text, "; values: {uniform} uniform, {linear} linear, {varying} varying");
-    let notes = access_notes(&ssa, &shapes, &bounds);
+    let mut uses = vec![0; ssa.values.len()];
+    super::count_uses(&ssa, &mut uses);
+    let pieces = Pieces::of(&ssa, &shapes, &uses);
+    let notes = access_notes(&ssa, &shapes, &bounds, &pieces);
     let _ = write!(text, "{}", ssa.with_notes(move |access: AccessId| notes[access.index()]));
     Ok(text)
 }
@@ -93,7 +101,7 @@ fn segments(items: &[Item]) -> String {
 }
 
 /// By access: how it is done.
-fn access_notes(ssa: &Ssa, shapes: &Shapes, bounds: &Bounds) -> Vec<&'static str> {
+fn access_notes(ssa: &Ssa, shapes: &Shapes, bounds: &Bounds, pieces: &Pieces) -> Vec<&'static str> {
     let mut notes = vec![""; ssa.kernel.accesses.len()];
     ssa.for_each_inst(ssa.root, &mut |_, inst| {
         let (access, index) = match inst.kind {
@@ -109,6 +117,10 @@ fn access_notes(ssa: &Ssa, shapes: &Shapes, bounds: &Bounds) -> Vec<&'static str
             | InstKind::Barrier
             | InstKind::GridSync => return,
         };
+        if inst.results.first().is_some_and(|word| pieces.skips(*word)) {
+            notes[access.index()] = "bytes or halves of words, contiguous";
+            return;
+        }
         notes[access.index()] = match (shapes.shape(index), bounds.is_proven(access)) {
             (Shape::Uniform, true) => "once, in bounds",
             (Shape::Uniform, false) => "once, checked",

@@ -3,6 +3,9 @@
 //! A loop that is known to run a few times, whose body is straight code, becomes that code as often as it runs, with the counter a
 //! number in each. The passes then fold what the counter decides. What a loop costs beside its body is gone, and the machine sees more of
 //! it at a time.
+//!
+//! A body with barriers may have `if`s too: which invocations have something to do between two barriers, and how far away the elements are
+//! that they look at, is mostly a matter of the counter.
 
 use super::hoist::hoist;
 use crate::faults::Fault;
@@ -25,9 +28,9 @@ pub(crate) fn unroll(ssa: &mut Ssa, fault: Option<Fault>) {
         if let InstKind::Loop { from, body, .. } = inst.kind
             && let Some(trips) = loops.trips(id).and_then(|trips| trips.exact())
             && let Some(first) = ssa.literal(from)
-            && is_straight(ssa, body)
             && trips <= MAX_TRIPS
-            && ssa.region(body).insts.len() * trips as usize <= MAX_INSTS
+            && is_straight(ssa, body, has_barrier(ssa, body))
+            && size(ssa, body) * trips as usize <= MAX_INSTS
         {
             found.push((id, first as u32, trips));
         }
@@ -46,11 +49,28 @@ pub(crate) fn unroll(ssa: &mut Ssa, fault: Option<Fault>) {
     hoist(ssa, fault);
 }
 
-/// Whether a body has neither control nor exits.
-fn is_straight(ssa: &Ssa, body: RegionId) -> bool {
+/// Whether a body has no exits and neither loops nor, unless they are allowed, other control.
+fn is_straight(ssa: &Ssa, body: RegionId, control: bool) -> bool {
     let region = ssa.region(body);
-    let plain = |id: &InstId| matches!(ssa.inst(*id).kind, InstKind::Op(_) | InstKind::Load { .. } | InstKind::Store { .. });
+    let plain = |id: &InstId| match ssa.inst(*id).kind {
+        InstKind::Op(_) | InstKind::Load { .. } | InstKind::Store { .. } => true,
+        InstKind::Barrier => control,
+        InstKind::If { then, otherwise, .. } => {
+            control && is_straight(ssa, then, control) && is_straight(ssa, otherwise, control)
+        }
+        InstKind::Loop { .. } | InstKind::Atomic { .. } | InstKind::Subgroup { .. } | InstKind::GridSync => false,
+    };
     region.end.is_yield() && region.insts.iter().all(plain)
+}
+
+fn has_barrier(ssa: &Ssa, body: RegionId) -> bool {
+    ssa.region(body).insts.iter().any(|id| matches!(ssa.inst(*id).kind, InstKind::Barrier))
+}
+
+fn size(ssa: &Ssa, body: RegionId) -> usize {
+    let mut size = 0;
+    ssa.for_each_inst(body, &mut |_, _| size += 1);
+    size
 }
 
 fn write_out(ssa: &mut Ssa, id: InstId, first: u32, trips: u32) {
@@ -64,25 +84,7 @@ fn write_out(ssa: &mut Ssa, id: InstId, first: u32, trips: u32) {
         let mut now: HashMap<Value, Value> = HashMap::new();
         now.insert(region.args[0], counter);
         now.extend(region.args[1..].iter().copied().zip(carried.iter().copied()));
-        for old in &region.insts {
-            let Inst { mut kind, results, stmt } = ssa.inst(*old).clone();
-            kind.for_each_operand_mut(&mut |operand| *operand = *now.get(operand).unwrap_or(operand));
-            let new = InstId(ssa.insts.len() as u32);
-            let results = results
-                .iter()
-                .enumerate()
-                .map(|(place, result)| {
-                    let mut info = *ssa.value(*result);
-                    info.def = Def::Result(new, place as u32);
-                    ssa.values.push(info);
-                    let value = Value(ssa.values.len() as u32 - 1);
-                    now.insert(*result, value);
-                    value
-                })
-                .collect();
-            ssa.insts.push(Inst { kind, results, stmt });
-            written.push(new);
-        }
+        written.extend(copy(ssa, &region.insts, &mut now));
         carried = yields.iter().map(|value| *now.get(value).unwrap_or(value)).collect();
     }
     // The code stands where the loop stood, and its results are what is carried in the end.
@@ -99,4 +101,40 @@ fn write_out(ssa: &mut Ssa, id: InstId, first: u32, trips: u32) {
     for inst in &mut ssa.insts {
         inst.kind.for_each_operand_mut(&mut |operand| *operand = *last.get(operand).unwrap_or(operand));
     }
+}
+
+/// The same instructions once more, on the values that those of the first stand for now.
+fn copy(ssa: &mut Ssa, insts: &[InstId], now: &mut HashMap<Value, Value>) -> Vec<InstId> {
+    let mut copies = Vec::with_capacity(insts.len());
+    for old in insts {
+        let Inst { mut kind, results, stmt } = ssa.inst(*old).clone();
+        kind.for_each_operand_mut(&mut |operand| *operand = *now.get(operand).unwrap_or(operand));
+        if let InstKind::If { then, otherwise, .. } = &mut kind {
+            for arm in [then, otherwise] {
+                let mut region = ssa.region(*arm).clone();
+                region.insts = copy(ssa, &region.insts, now);
+                if let Some(values) = region.end.values_mut() {
+                    values.iter_mut().for_each(|value| *value = *now.get(value).unwrap_or(value));
+                }
+                *arm = RegionId(ssa.regions.len() as u32);
+                ssa.regions.push(region);
+            }
+        }
+        let new = InstId(ssa.insts.len() as u32);
+        let results = results
+            .iter()
+            .enumerate()
+            .map(|(place, result)| {
+                let mut info = *ssa.value(*result);
+                info.def = Def::Result(new, place as u32);
+                ssa.values.push(info);
+                let value = Value(ssa.values.len() as u32 - 1);
+                now.insert(*result, value);
+                value
+            })
+            .collect();
+        ssa.insts.push(Inst { kind, results, stmt });
+        copies.push(new);
+    }
+    copies
 }

@@ -92,6 +92,7 @@ fn is_pure(inst: &Inst) -> bool {
         | Inst::MaskStore { .. }
         | Inst::GStore { .. }
         | Inst::Rmw { .. }
+        | Inst::Change { .. }
         | Inst::CompareExchange { .. }
         | Inst::Label(_)
         | Inst::Jump(_)

@@ -128,6 +128,7 @@ mod vex {
     pub const VMOVQ_FROM: Vex = vex(P66, M0F, true, 0x6E);
     pub const VMOVQ_TO: Vex = vex(P66, M0F, true, 0x7E);
     pub const VPMOVZXBD: Vex = vex(P66, M0F38, false, 0x31);
+    pub const VPMOVSXBW: Vex = vex(P66, M0F38, false, 0x20);
     pub const VPMOVSXBD: Vex = vex(P66, M0F38, false, 0x21);
     pub const VPMOVZXWD: Vex = vex(P66, M0F38, false, 0x33);
     pub const VPMOVSXWD: Vex = vex(P66, M0F38, false, 0x23);
@@ -436,6 +437,7 @@ impl Encoder<'_> {
                     LoadKind::I8 => (vex::VPMOVSXBD, B256),
                     LoadKind::U16 => (vex::VPMOVZXWD, B256),
                     LoadKind::I16 => (vex::VPMOVSXWD, B256),
+                    LoadKind::Halves => (vex::VPMOVSXBW, B128),
                     LoadKind::Splat32 => (vex::VPBROADCASTD, B256),
                     LoadKind::Splat64 => (vex::VPBROADCASTQ, B256),
                 };
@@ -523,6 +525,7 @@ impl Encoder<'_> {
             | Inst::ClearLowest { .. }
             | Inst::PopCount { .. }
             | Inst::Rmw { .. }
+            | Inst::Change { .. }
             | Inst::CompareExchange { .. }
             | Inst::JumpIf { .. }
             | Inst::JumpIfByte { .. } => self.general(inst, flags),

@@ -39,6 +39,7 @@ family! {
         vpxor: P66 M0F W0 0xEF,
         vpandn: P66 M0F W0 0xDF,
         vpcmpeqd: P66 M0F W0 0x76,
+        vpcmpeqw: P66 M0F W0 0x75,
         vpcmpgtd: P66 M0F W0 0x66,
         vpminud: P66 M0F38 W0 0x3B,
         vpmaxud: P66 M0F38 W0 0x3F,
@@ -122,6 +123,7 @@ family! {
 family! {
     /// A vector shifted by a number.
     Shift {
+        vpsllw: P66 M0F W0 0x71,
         vpslld: P66 M0F W0 0x72,
         vpsrld: P66 M0F W0 0x72,
         vpsrad: P66 M0F W0 0x72,
@@ -160,6 +162,7 @@ impl V3 {
                 | V3::vpor
                 | V3::vpxor
                 | V3::vpcmpeqd
+                | V3::vpcmpeqw
                 | V3::vpminud
                 | V3::vpmaxud
                 | V3::vpminsd
@@ -183,7 +186,7 @@ impl Shift {
         match self {
             Shift::vpsrld | Shift::vpsrlq => 2,
             Shift::vpsrad => 4,
-            Shift::vpslld | Shift::vpsllq => 6,
+            Shift::vpsllw | Shift::vpslld | Shift::vpsllq => 6,
         }
     }
 }

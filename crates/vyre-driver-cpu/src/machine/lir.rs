@@ -126,6 +126,8 @@ pub(crate) enum LoadKind {
     /// 16 bytes to 8 × 32 bits.
     U16,
     I16,
+    /// 8 bytes to 8 × 16 bits with their sign, and zeros.
+    Halves,
     /// The same 4 bytes everywhere.
     Splat32,
     /// The same 8 bytes everywhere.
@@ -427,6 +429,13 @@ pub(crate) enum Inst {
         at: Mem,
         a: G,
     },
+    /// 4 bytes of memory changed, as one step for all threads if `locked`; `a` is not in memory.
+    Change {
+        op: G2,
+        locked: bool,
+        at: Mem,
+        a: GSrc,
+    },
     /// `new` is written if the element equals `expected`; the old value.
     CompareExchange {
         locked: bool,
@@ -637,6 +646,10 @@ impl Inst {
                 mem(at, each);
                 each(AnyReg::G(a), Read);
                 each(AnyReg::G(d), Write);
+            }
+            Inst::Change { at, a, .. } => {
+                mem(at, each);
+                gsrc(a, each);
             }
             Inst::CompareExchange { d, at, expected, new, .. } => {
                 mem(at, each);

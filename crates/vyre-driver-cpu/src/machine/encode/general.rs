@@ -75,6 +75,11 @@ impl G2 {
         Op::plain(self.number() << 3 | 3)
     }
 
+    /// Memory and register.
+    fn to_memory(self) -> Op {
+        Op::plain(self.number() << 3 | 1)
+    }
+
     fn number(self) -> u8 {
         match self {
             G2::add => 0,
@@ -338,6 +343,22 @@ impl Encoder<'_> {
                     false => self.rmw(op, at, a),
                 }
                 self.done_g(d, RAX);
+            }
+            Inst::Change { op, locked, at, a } => {
+                let at = Rm::Mem(self.addr(at));
+                let a = match a {
+                    GSrc::Imm(imm) => Err(imm),
+                    // Addresses leave rax alone.
+                    GSrc::Reg(a) => Ok(self.read_g(a, RAX)),
+                    GSrc::Mem(_) => unreachable!("memory is not changed by memory"),
+                };
+                if locked {
+                    self.asm.lock();
+                }
+                match a {
+                    Ok(a) => self.asm.op(op.to_memory(), Size::B4, a, at),
+                    Err(imm) => self.arithmetic_imm(op.number(), Size::B4, at, imm),
+                }
             }
             Inst::CompareExchange { locked, d, at, expected, new } => {
                 let at = Rm::Mem(self.narrow_addr(at));

@@ -164,6 +164,7 @@ fn memory_of(inst: &Inst) -> Option<Mem> {
     | Inst::Set { b: GSrc::Mem(mem), .. }
     | Inst::Choose { b: GSrc::Mem(mem), .. }
     | Inst::Rmw { at: mem, .. }
+    | Inst::Change { at: mem, .. }
     | Inst::CompareExchange { at: mem, .. } = *inst
     {
         return Some(mem);
@@ -308,8 +309,8 @@ fn three_vectors() {
 
 #[test]
 fn vectors_and_memory() {
-    use LoadKind::{Eighth, Full, Half, I8, I16, Quarter, Splat32, Splat64, U8, U16};
-    let loads = [Full, Half, Quarter, Eighth, U8, I8, U16, I16, Splat32, Splat64];
+    use LoadKind::{Eighth, Full, Half, Halves, I8, I16, Quarter, Splat32, Splat64, U8, U16};
+    let loads = [Full, Half, Quarter, Eighth, U8, I8, U16, I16, Halves, Splat32, Splat64];
     run(memories().into_iter().chain(constants()).flat_map(|from| loads.map(|kind| Inst::Load { kind, d: V0, from })));
     let stores = [StoreKind::Full, StoreKind::Half, StoreKind::Quarter, StoreKind::Eighth];
     run(memories().into_iter().flat_map(|to| stores.map(|kind| Inst::Store { kind, to, v: V0 })));
@@ -386,7 +387,15 @@ fn general_registers_and_memory() {
     let rmws = [Rmw::Add, Rmw::Exchange, Rmw::And, Rmw::Or, Rmw::Xor, Rmw::MinU, Rmw::MaxU, Rmw::MinS, Rmw::MaxS];
     run(memories().into_iter().flat_map(|at| {
         [false, true].into_iter().flat_map(move |locked| {
-            let others = [Inst::CompareExchange { locked, d: G0, at, expected: G0, new: G0 }];
+            let change = |op, a| Inst::Change { op, locked, at, a };
+            let others = [
+                Inst::CompareExchange { locked, d: G0, at, expected: G0, new: G0 },
+                change(G2::add, GSrc::Reg(G0)),
+                change(G2::xor, GSrc::Reg(G0)),
+                change(G2::or, GSrc::Imm(1)),
+                change(G2::and, GSrc::Imm(-256)),
+                change(G2::sub, GSrc::Imm(1 << 20)),
+            ];
             rmws.map(|op| Inst::Rmw { op, locked, d: G0, at, a: G0 }).into_iter().chain(others)
         })
     }));

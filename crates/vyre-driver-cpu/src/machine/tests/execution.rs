@@ -284,9 +284,9 @@ fn masked_elements_are_not_touched() {
 #[cfg(unix)]
 #[test]
 fn partial_loads_and_stores_end_at_the_page() {
-    use LoadKind::{Eighth, Full, Half, I8, I16, Quarter, Splat32, Splat64, U8, U16};
-    let loads =
-        [(Full, 32), (Half, 16), (Quarter, 8), (Eighth, 4), (U8, 8), (I8, 8), (U16, 16), (I16, 16), (Splat32, 4), (Splat64, 8)];
+    use LoadKind::{Eighth, Full, Half, Halves, I8, I16, Quarter, Splat32, Splat64, U8, U16};
+    let words = [(Full, 32), (Half, 16), (Quarter, 8), (Eighth, 4), (Splat32, 4), (Splat64, 8)];
+    let loads = words.into_iter().chain([(U8, 8), (I8, 8), (U16, 16), (I16, 16), (Halves, 8)]);
     let stores = [(StoreKind::Full, 32), (StoreKind::Half, 16), (StoreKind::Quarter, 8), (StoreKind::Eighth, 4)];
     let memory = Guarded::new();
     let mut context = Context::new(64, &mut Random(3));

@@ -281,6 +281,7 @@ fn loads_and_stores() {
             (LoadKind::I8, "vpmovsxbd", Y(d), 8),
             (LoadKind::U16, "vpmovzxwd", Y(d), 16),
             (LoadKind::I16, "vpmovsxwd", Y(d), 16),
+            (LoadKind::Halves, "vpmovsxbw", X(d), 8),
             (LoadKind::Splat32, "vpbroadcastd", Y(d), 4),
             (LoadKind::Splat64, "vpbroadcastq", Y(d), 8),
         ] {
@@ -322,6 +323,14 @@ fn loads_and_stores() {
             Inst::JumpIfByte { at: mem, to: Label(0) },
             &[("mov", &[R64(0), At(place, 8)]), ("cmp", &[At(Place0::Regs(0, None, 0), 1), Imm(0)]), ("jne", &[Arg::To(0)])],
         );
+        for (op, name) in [(G2::add, "add"), (G2::sub, "sub"), (G2::and, "and"), (G2::or, "or"), (G2::xor, "xor")] {
+            let locked = format!("lock {name}");
+            let change = |locked, a| Inst::Change { op, locked, at: mem, a };
+            check(change(false, GSrc::Reg(g(general))), &[(name, &[At(place, 4), R32(general)])]);
+            check(change(true, GSrc::Reg(g(general))), &[(&locked, &[At(place, 4), R32(general)])]);
+            check(change(false, GSrc::Imm(5)), &[(name, &[At(place, 4), Imm(5)])]);
+            check(change(true, GSrc::Imm(1 << 20)), &[(&locked, &[At(place, 4), Imm(1 << 20)])]);
+        }
         for op in [Rmw::Add, Rmw::Exchange] {
             let name = if op == Rmw::Add { "lock xadd" } else { "xchg" };
             let mut asked = Vec::new();

@@ -320,6 +320,11 @@ impl<'a> Model<'a> {
                 self.write(at, &rmw(op, old, self.g(a) as u32).to_le_bytes());
                 self.g[d.0 as usize] = old.into();
             }
+            Inst::Change { op, at, a, locked: _ } => {
+                let old = u32::from_le_bytes(self.read(at));
+                let new = g2(op, old.into(), self.gsrc(Width::W32, a));
+                self.write(at, &(new as u32).to_le_bytes());
+            }
             Inst::CompareExchange { d, at, expected, new, locked: _ } => {
                 let old = u32::from_le_bytes(self.read(at));
                 if old == self.g(expected) as u32 {
@@ -347,6 +352,11 @@ impl<'a> Model<'a> {
             LoadKind::Eighth => zeros_behind(self.read::<4>(from)),
             LoadKind::U8 => from32(self.read::<8>(from).map(u32::from)),
             LoadKind::I8 => from32(self.read::<8>(from).map(|byte| i32::from(byte as i8) as u32)),
+            LoadKind::Halves => {
+                let bytes: [u8; 8] = self.read(from);
+                let words = bytes.map(|byte| i16::from(byte as i8).to_le_bytes());
+                std::array::from_fn(|n| words.as_flattened().get(n).copied().unwrap_or(0))
+            }
             LoadKind::U16 | LoadKind::I16 => {
                 let bytes: [u8; 16] = self.read(from);
                 from32(std::array::from_fn(|n| match (kind, u16::from_le_bytes([bytes[2 * n], bytes[2 * n + 1]])) {

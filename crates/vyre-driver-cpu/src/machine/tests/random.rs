@@ -335,7 +335,12 @@ impl Generator {
             _ => {
                 let (locked, at, a, new) = (self.random.once_in(2), self.memory(4), self.g(), self.g());
                 let ops = [Rmw::Add, Rmw::Exchange, Rmw::And, Rmw::Or, Rmw::Xor, Rmw::MinU, Rmw::MaxU, Rmw::MinS, Rmw::MaxS];
-                match self.random.below(12) {
+                match self.random.below(15) {
+                    n @ 12..15 => {
+                        let b = [GSrc::Reg(a), GSrc::Imm(n as i32 - 13), GSrc::Imm(1 << 20)][n - 12];
+                        let op = self.random.pick(&[G2::add, G2::sub, G2::and, G2::or, G2::xor]);
+                        self.push(Inst::Change { op, locked, at, a: b });
+                    }
                     n @ 0..9 => self.set_g(|d| Inst::Rmw { op: ops[n], locked, d, at, a }),
                     _ => self.set_g(|d| Inst::CompareExchange { locked, d, at, expected: a, new }),
                 }

@@ -25,6 +25,14 @@ pub fn from64(lanes: [u64; 4]) -> Vector {
     std::array::from_fn(|n| lanes[n / 8].to_le_bytes()[n % 8])
 }
 
+fn lanes16(a: Vector) -> [u16; 16] {
+    std::array::from_fn(|n| u16::from_le_bytes([a[2 * n], a[2 * n + 1]]))
+}
+
+fn from16(lanes: [u16; 16]) -> Vector {
+    std::array::from_fn(|n| lanes[n / 2].to_le_bytes()[n % 2])
+}
+
 fn zip8(a: Vector, b: Vector, f: impl Fn(u8, u8) -> u8) -> Vector {
     std::array::from_fn(|n| f(a[n], b[n]))
 }
@@ -59,6 +67,10 @@ pub fn v3(op: V3, a: Vector, b: Vector) -> Vector {
         V3::vpxor | V3::vxorps => zip8(a, b, |a, b| a ^ b),
         V3::vpandn | V3::vandnps => zip8(a, b, |a, b| !a & b),
         V3::vpcmpeqd => zip32(a, b, |a, b| ones(a == b)),
+        V3::vpcmpeqw => {
+            let (a, b) = (lanes16(a), lanes16(b));
+            from16(std::array::from_fn(|n| if a[n] == b[n] { u16::MAX } else { 0 }))
+        }
         V3::vpcmpgtd => zip32(a, b, |a, b| ones(signed(a) > signed(b))),
         V3::vpminud => zip32(a, b, u32::min),
         V3::vpmaxud => zip32(a, b, u32::max),
@@ -182,6 +194,7 @@ pub fn v2i(op: V2I, a: Vector, imm: u8) -> Vector {
 pub fn shift(op: Shift, a: Vector, imm: u8) -> Vector {
     let by = u32::from(imm);
     match op {
+        Shift::vpsllw => from16(lanes16(a).map(|a| a.checked_shl(by).unwrap_or(0))),
         Shift::vpslld => map32(a, |a| a.checked_shl(by).unwrap_or(0)),
         Shift::vpsrld => map32(a, |a| a.checked_shr(by).unwrap_or(0)),
         Shift::vpsrad => map32(a, |a| (a as i32 >> by.min(31)) as u32),
