@@ -4,7 +4,7 @@
 //! Kernel ──▶ Ssa ──passes, hoist, unroll──▶ Ssa ──shapes, facts──▶ phases of segments ──lower──▶ machine::lir ──▶ bytes
 //! ```
 //!
-//! A workgroup's invocations become the lanes of *blocks*, 8, 16 or 32 at a time ([`geometry`]). What is uniform is scalar code, the rest
+//! A workgroup's invocations become the lanes of *blocks*, 8, 16, 32 or 64 at a time ([`geometry`]). What is uniform is scalar code, the rest
 //! vectors ([`shape`]); control that lanes take apart is masks ([`control`]); barriers cut the program into segments, each of which runs for
 //! all blocks ([`group`]). What code needs to know of a dispatch it finds in a [`context`].
 
@@ -16,17 +16,21 @@ mod geometry;
 mod group;
 mod helpers;
 mod hoist;
+mod loops;
 mod lower;
 mod ops;
 mod shape;
 pub(crate) mod show;
 mod unroll;
+mod width;
 
 use crate::machine::alloc::{Allocation, allocate};
 use crate::machine::dead::remove_dead;
 use crate::machine::encode::{Encoded, encode};
+use crate::machine::fold::fold_loads;
 use crate::machine::lir::{Base, Cond, G2, GLoadKind, GSrc, Inst, Label, Mem, Width};
 use crate::machine::memory::CodeMemory;
+use crate::machine::order::reorder;
 use crate::run::{Job, MachineCode, Scratch, Stopped};
 use context::{BUFFERS, BoundBuffer, Context, NO_TRAP};
 use geometry::Geometry;
@@ -90,30 +94,33 @@ fn prepared(kernel: &Arc<Kernel>) -> Ssa {
 struct Choice {
     attempt: Attempt,
     geometry: Geometry,
-    /// How many vectors, and how much of them went to the frame.
+    /// How many vectors, and how many more instructions for what is in the frame.
     tried: Vec<(u32, f32)>,
 }
 
-/// Code with the most vectors at a time whose values fit the registers.
+/// Code with as many vectors at a time as fill the time that instructions take, if not too much of them goes to the frame for it.
 fn choose(ssa: &Ssa) -> Result<Choice, Refused> {
     let mut tried = Vec::new();
-    let candidates = parts_of(ssa);
-    let mut chosen = None;
+    let (candidates, wait) = width::candidates(ssa);
+    let mut chosen: Option<(Attempt, u32, f32)> = None;
     for parts in candidates {
         let attempt = Attempt::of(ssa, parts)?;
         tried.push((parts, attempt.spilled));
         let fits = attempt.spilled <= MAX_SPILLED;
-        chosen = Some((attempt, parts));
+        let time = wait.time(parts, attempt.spilled);
+        if chosen.as_ref().is_none_or(|(_, _, best)| time <= *best) {
+            chosen = Some((attempt, parts, time));
+        }
         if fits {
             break;
         }
     }
-    let (attempt, parts) = chosen.ok_or_else(|| Refused("there is no number of lanes for it".into()))?;
+    let (attempt, parts, _) = chosen.ok_or_else(|| Refused("there is no number of lanes for it".into()))?;
     let geometry = Geometry::new(ssa.kernel.workgroup_size, parts, ssa.kernel.size_matters().is_none());
     Ok(Choice { attempt, geometry, tried })
 }
 
-/// How many of the mentions of vectors may be in the frame before fewer vectors are taken at a time.
+/// How many instructions more, for what is in the frame, are no reason to try fewer vectors at a time.
 const MAX_SPILLED: f32 = 0.04;
 
 /// The code of a phase, with places for its registers.
@@ -128,7 +135,7 @@ struct Phase {
 /// Code that has places for its registers.
 struct Attempt {
     phases: Vec<Phase>,
-    /// The part of vectors' mentions that is in the frame, in the worst phase.
+    /// How many instructions more there are for what is in the frame, in the worst phase.
     spilled: f32,
     slots_bytes: usize,
 }
@@ -165,7 +172,16 @@ impl Attempt {
                 return Err(Refused("it is too long".into()));
             }
             remove_dead(&mut code, generals, vectors);
-            let allocation = allocate(&mut code, generals, vectors);
+            fold_loads(&mut code, vectors);
+            let mut ordered = code.clone();
+            let mut allocation = allocate(&mut code, generals, vectors);
+            if allocation.spilled > 0.0 {
+                reorder(&mut ordered, generals, vectors);
+                let other = allocate(&mut ordered, generals, vectors);
+                if other.spilled < allocation.spilled {
+                    (code, allocation) = (ordered, other);
+                }
+            }
             attempt.spilled = attempt.spilled.max(allocation.spilled);
             attempt.phases.push(Phase { code, labels, scratch, pool, allocation });
         }
@@ -196,35 +212,6 @@ fn hash_code(hasher: &mut blake3::Hasher, encoded: &Encoded) {
         rest = at + size_of::<u64>();
     }
     hasher.update(&encoded.bytes[rest..]);
-}
-
-/// How many vectors a block may have, the most first.
-///
-/// More vectors hide the time that single instructions take. They have to fit the workgroup: whole rows of it stay rows, and no
-/// block has lanes that are nobody which a smaller one would not have. Lanes that go different ways waste the time of the others, so that
-/// where loops are left one by one two vectors are enough.
-fn parts_of(ssa: &Ssa) -> Vec<u32> {
-    let kernel = &ssa.kernel;
-    let size = kernel.workgroup_size;
-    let least = if kernel.uses.subgroup { kernel.subgroup.unwrap_or(1).div_ceil(geometry::WIDTH).max(1) } else { 1 };
-    let may_be_flat = kernel.size_matters().is_none();
-    let one = Geometry::new(size, 1, may_be_flat);
-    let shapes = Shapes::of(ssa, &one);
-    let mut diverges = false;
-    ssa.for_each_inst(ssa.root, &mut |id, _| diverges |= shapes.is_divergent(id));
-    let mut parts: Vec<u32> = [4, 2, 1]
-        .into_iter()
-        .filter(|parts| {
-            let geometry = Geometry::new(size, *parts, may_be_flat);
-            let fits = (geometry.rows || !one.rows) && (!geometry.has_tail() || one.has_tail());
-            let not_wasted = geometry.flat || geometry.total().div_ceil(geometry::WIDTH) >= *parts;
-            *parts >= least && (*parts == least || fits && not_wasted && !(diverges && *parts > 2))
-        })
-        .collect();
-    if parts.is_empty() {
-        parts.push(least);
-    }
-    parts
 }
 
 fn count_uses(ssa: &Ssa, uses: &mut [u32]) {
@@ -263,6 +250,7 @@ impl<'a> Lower<'a> {
             vector_leaves: HashMap::new(),
             mask: None,
             scopes: Vec::new(),
+            arm: None,
             nobody: Label(0),
             loops: Vec::new(),
             bail: Label(0),
