@@ -13,7 +13,7 @@ use crate::machine::lir::{
 };
 use crate::machine::reg::{G, V};
 use smallvec::{SmallVec, smallvec};
-use vyre_foundation::ir::{BinaryOp, DataType};
+use vyre_foundation::ir::{Access, BinaryOp, DataType};
 use vyre_foundation::kernel::{AccessId, BufferId};
 use vyre_foundation::ssa::{Op, Value};
 use vyre_scalar::small;
@@ -651,13 +651,13 @@ impl Lower<'_> {
         let (again, done) = (self.new_label(), self.new_label());
         let (left, lane) = (self.new_g(), self.new_g());
         self.push(Inst::GMov { width: Width::W64, d: left, a: bits });
-        self.push(Inst::JumpIf { cond: Cond::Equal, width: Width::W32, a: left, b: GSrc::Imm(0), to: done });
+        self.push(Inst::JumpIf { cond: Cond::Equal, width: Width::W64, a: left, b: GSrc::Imm(0), to: done });
         self.push(Inst::LoopBegin);
         self.push(Inst::Label(again));
         self.push(Inst::LowestBit { d: lane, a: left });
         body(self, lane);
         self.push(Inst::ClearLowest { d: left, a: left });
-        self.push(Inst::JumpIf { cond: Cond::NotEqual, width: Width::W32, a: left, b: GSrc::Imm(0), to: again });
+        self.push(Inst::JumpIf { cond: Cond::NotEqual, width: Width::W64, a: left, b: GSrc::Imm(0), to: again });
         self.push(Inst::LoopEnd);
         self.push(Inst::Label(done));
     }
@@ -674,23 +674,31 @@ impl Lower<'_> {
                 self.store_contiguous(proven, buffer, element, index, value);
             }
             Shape::Uniform | Shape::Linear(_) | Shape::Varying => {
-                let values = self.stored(element, value);
+                let values = self.stored(buffer, element, value);
                 self.scatter(proven, buffer, element, index, &values);
             }
         }
     }
 
     /// The bits that a value leaves in memory, by component.
-    fn stored(&mut self, element: Element, value: Value) -> SmallVec<[Parts; 1]> {
+    fn stored(&mut self, buffer: BufferId, element: Element, value: Value) -> SmallVec<[Parts; 1]> {
         let ty = self.ssa.value(value).ty;
         let scalar = scalar_of(ty);
         (0..components_of(ty))
             .map(|component| {
                 let parts = self.vectors(value, component);
-                let nan = self.may_be_nan(value);
+                let nan = self.nan_is_seen(buffer, element, value);
                 parts.into_iter().map(|v| self.stored_vector(element, scalar, nan, v)).collect()
             })
             .collect()
+    }
+
+    /// Whether a NaN that is stored has to be the one NaN. Floats in workgroup memory are only ever read as floats again, whose NaNs
+    /// have no sign or payload.
+    fn nan_is_seen(&self, buffer: BufferId, element: Element, value: Value) -> bool {
+        let as_it_is = matches!(element, Element::Word | Element::Double | Element::Words(_));
+        let private = self.ssa.kernel.buffer(buffer).access == Access::Workgroup;
+        self.may_be_nan(value) && !(private && as_it_is)
     }
 
     fn stored_vector(&mut self, element: Element, ty: Scalar, may_be_nan: bool, v: V) -> V {
@@ -774,7 +782,7 @@ impl Lower<'_> {
                 Loc::G(a) => a,
                 loc @ Loc::Lit(_) | loc @ Loc::Linear(..) | loc @ Loc::Splat(_) | loc @ Loc::Parts(_) => {
                     let v = self.as_vectors(scalar, &loc)[0];
-                    let nan = self.may_be_nan(value);
+                    let nan = self.nan_is_seen(buffer, element, value);
                     let v = self.stored_vector(element, scalar, nan, v);
                     let d = self.new_g();
                     self.push(Inst::First { width: width_of(scalar), d, a: v });
@@ -788,7 +796,7 @@ impl Lower<'_> {
 
     fn store_contiguous(&mut self, proven: bool, buffer: BufferId, element: Element, index: Value, value: Value) {
         let base = self.g(index);
-        let values = self.stored(element, value);
+        let values = self.stored(buffer, element, value);
         if let Some(kind) = self.prefix_store().filter(|_| proven && element == Element::Word) {
             let to = self.element_at(buffer, element, base);
             self.push(Inst::Store { kind, to, v: values[0][0] });

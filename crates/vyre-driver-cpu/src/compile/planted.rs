@@ -175,6 +175,9 @@ fn wrong(fault: Fault, inst: Inst) -> Option<Inst> {
             (Fault::AtomicSignedMaxIsUnsigned, Rmw::MaxS) => Some(Inst::Rmw { op: Rmw::MaxU, locked, d, at, a }),
             _ => None,
         },
+        Inst::Change { op, locked: true, at, a } if fault == Fault::AtomicNotLocked => {
+            Some(Inst::Change { op, locked: false, at, a })
+        }
         Inst::CompareExchange { locked, d, at, expected, new } if fault == Fault::CompareExchangeExchanged => {
             Some(Inst::CompareExchange { locked, d, at, expected: new, new: expected })
         }

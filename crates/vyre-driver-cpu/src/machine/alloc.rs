@@ -11,8 +11,10 @@
 //! All of it is one walk over the code, and one over the lives in the order of their beginnings for each kind of register; the time is
 //! linear in both.
 
+use super::fold::operand;
 use super::lir::{AnyReg, Inst, Role, Src, Width};
 use super::reg::{G, Place, V};
+use crate::faults::Fault;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -36,7 +38,7 @@ pub(crate) struct Allocation {
     pub vector_slots: u32,
     /// One per call, in order: the registers that it has to leave as they are and would not.
     pub saved: Vec<Saved>,
-    /// The part of the mentions of vectors that is in the frame, iterations counted.
+    /// How many instructions only bring vectors to the frame or back, as a part of those on vectors, iterations counted.
     pub spilled: f32,
 }
 
@@ -58,20 +60,23 @@ impl Allocation {
 }
 
 /// Finds a place for every register.
-pub(crate) fn allocate(code: &mut [Inst], general: u32, vectors: u32) -> Allocation {
+pub(crate) fn allocate(code: &mut [Inst], general: u32, vectors: u32, fault: Option<Fault>) -> Allocation {
     let mut walk = Walk::new(general, vectors);
-    walk.find(code);
+    walk.find(code, fault == Some(Fault::LoopLivesCut));
     let Walk { mut g, mut v, calls, moves, .. } = walk;
     for at in moves {
-        compute_in_place(code, at, &mut g, &mut v);
+        compute_in_place(code, at, &mut g, &mut v, fault == Some(Fault::MovedCarelessly));
     }
+    v.reuse_early = fault == Some(Fault::SlotsReusedEarly);
     let places_g = g.scan(code, &GENERAL, true).unwrap_or_default();
     let places_v =
         v.scan(code, &VECTORS, false).or_else(|| v.scan(code, &VECTORS[..VECTORS_WITH_FRAME], true)).unwrap_or_default();
     let mut saved = vec![Saved::default(); calls.len()];
     g.across(&places_g.places, &calls, |call, bits| saved[call].general = bits & !KEPT_BY_CALLS);
-    v.across(&places_v.places, &calls, |call, bits| saved[call].vectors = bits);
-    let spilled = v.spilled(&places_v.places);
+    if fault != Some(Fault::CallsSaveNothing) {
+        v.across(&places_v.places, &calls, |call, bits| saved[call].vectors = bits);
+    }
+    let spilled = if places_v.slots > 0 { spilled(code, &places_v.places) } else { 0.0 };
     Allocation {
         saved,
         spilled,
@@ -124,6 +129,8 @@ struct Lives {
     lives: Vec<Life>,
     /// Those that live at all, in the order of their beginnings.
     order: Vec<u32>,
+    /// A mistake that is made on purpose: slots are given out before they are free.
+    reuse_early: bool,
 }
 
 struct Walk {
@@ -138,13 +145,14 @@ struct Walk {
 
 impl Walk {
     fn new(general: u32, vectors: u32) -> Walk {
-        let lives = |count| Lives { lives: vec![NEVER; count as usize], order: Vec::with_capacity(count as usize) };
+        let lives =
+            |count| Lives { lives: vec![NEVER; count as usize], order: Vec::with_capacity(count as usize), reuse_early: false };
         // All of the code is in loop 0, which nothing is outside of.
         let loops = vec![Loop { outer: 0, depth: 0, start: 0, end: u32::MAX - 1 }];
         Walk { g: lives(general), v: lives(vectors), loops, calls: Vec::new(), moves: Vec::new() }
     }
 
-    fn find(&mut self, code: &mut [Inst]) {
+    fn find(&mut self, code: &mut [Inst], cut: bool) {
         let mut inside = 0u32;
         let mut weight = 1f32;
         let mut cold = 0;
@@ -178,7 +186,7 @@ impl Walk {
         }
         for lives in [&mut self.g, &mut self.v] {
             for life in &mut lives.lives {
-                if life.held != NONE {
+                if life.held != NONE && !cut {
                     life.end = life.end.max(self.loops[life.held as usize].end);
                 }
             }
@@ -191,19 +199,37 @@ fn weight_at(depth: u32) -> f32 {
     8f32.powi(depth.min(6) as i32)
 }
 
-impl Lives {
-    /// The part of all mentions that is in the frame.
-    fn spilled(&self, places: &[Place]) -> f32 {
-        let (mut all, mut in_frame) = (1f32, 0f32);
-        for (life, place) in self.lives.iter().zip(places) {
-            all += life.uses;
-            if let Place::Slot(_) = place {
-                in_frame += life.uses;
+/// How many instructions only bring vectors to the frame or back, as a part of those on vectors.
+fn spilled(code: &mut [Inst], places: &[Place]) -> f32 {
+    let in_frame = |reg: &V| matches!(places[reg.0 as usize], Place::Slot(_));
+    let (mut all, mut moves) = (1f32, 0f32);
+    let (mut depth, mut cold) = (0u32, 0);
+    for inst in code {
+        depth += u32::from(matches!(inst, Inst::LoopBegin));
+        depth -= u32::from(matches!(inst, Inst::LoopEnd));
+        cold += inst.cold_depth();
+        let (mut mentions, mut away) = (0u32, 0u32);
+        inst.for_each_reg(&mut |reg, _| {
+            if let AnyReg::V(reg) = reg {
+                mentions += 1;
+                away += u32::from(in_frame(reg));
             }
+        });
+        if mentions == 0 {
+            continue;
         }
-        in_frame / all
+        // One operand is read where it is, and a move is a load or a store anyway.
+        let exchanged = matches!(inst, Inst::V3 { op, a, b: Src::Reg(b), .. } if op.commutes() && in_frame(a) && !in_frame(b));
+        let in_place = matches!(operand(inst), Some(Src::Reg(reg)) if in_frame(reg));
+        let saved = u32::from(away > 0 && (exchanged || in_place || matches!(inst, Inst::VMov { .. })));
+        let weight = if cold > 0 { 0.01 } else { weight_at(depth) };
+        all += weight;
+        moves += weight * (away - saved) as f32;
     }
+    moves / all
+}
 
+impl Lives {
     #[inline]
     fn mention(&mut self, reg: u32, time: u32, writes: bool, weight: f32, inside: u32, loops: &[Loop]) {
         let life = &mut self.lives[reg as usize];
@@ -244,7 +270,7 @@ const REACH: usize = 64;
 
 /// Makes a move unnecessary: if what is moved was computed for that alone, in the same stretch of code without jumps, and nobody mentions the
 /// register that it is moved to since then, it is computed there.
-fn compute_in_place(code: &mut [Inst], at: usize, g: &mut Lives, v: &mut Lives) {
+fn compute_in_place(code: &mut [Inst], at: usize, g: &mut Lives, v: &mut Lives, careless: bool) {
     let (lives, from, to) = if let Inst::VMov { d, a } = code[at] {
         (v, Register::V(a), Register::V(d))
     } else if let Inst::GMov { d, a, .. } = code[at] {
@@ -258,7 +284,7 @@ fn compute_in_place(code: &mut [Inst], at: usize, g: &mut Lives, v: &mut Lives) 
         return;
     }
     let between = &mut code[first + 1..at];
-    if between.iter_mut().any(|inst| inst.is_control() || to.is_mentioned(inst)) {
+    if between.iter_mut().any(|inst| inst.is_control() || to.is_mentioned(inst) && !careless) {
         return;
     }
     code[first..=at].iter_mut().for_each(|inst| from.becomes(to, inst));
@@ -358,19 +384,19 @@ impl Lives {
                 None => Place::Slot(0),
             };
         }
-        let slots = if spilled { self.number_slots(&mut places) } else { 0 };
+        let slots = if spilled { self.number_slots(&mut places, self.reuse_early) } else { 0 };
         Some(Scan { places, slots })
     }
 
     /// Gives slots of the frame to what is there, each to many as long as they do not live at the same time.
-    fn number_slots(&self, places: &mut [Place]) -> u32 {
+    fn number_slots(&self, places: &mut [Place], early: bool) -> u32 {
         let mut used: BinaryHeap<Reverse<(u32, u32)>> = BinaryHeap::new();
         let mut slots = 0;
         for reg in &self.order {
             let life = &self.lives[*reg as usize];
             if let Place::Slot(slot) = &mut places[*reg as usize] {
                 *slot = match used.peek() {
-                    Some(Reverse((end, slot))) if *end < life.start => {
+                    Some(Reverse((end, slot))) if *end < life.start || early => {
                         let slot = *slot;
                         used.pop();
                         slot
