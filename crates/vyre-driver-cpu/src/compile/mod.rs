@@ -276,12 +276,15 @@ fn parts_of(ssa: &Ssa) -> Vec<u32> {
     let shapes = Shapes::of(ssa, &one);
     let mut diverges = false;
     ssa.for_each_inst(ssa.root, &mut |id, _| diverges |= shapes.is_divergent(id));
+    let retires = group::ssa_retires(ssa);
     let many = one.flat && waits_for_memory(ssa, &shapes);
     let mut parts: Vec<u32> = [8, 4, 2, 1]
         .into_iter()
         .filter(|parts| {
             let geometry = Geometry::new(size, *parts, may_be_flat);
-            let fits = (geometry.rows || !one.rows) && (!geometry.has_tail() || one.has_tail());
+            // The last block of a range has a mask; where invocations are done early all have one anyway.
+            let no_more_masks = !geometry.has_tail() || one.has_tail() || geometry.flat && retires;
+            let fits = (geometry.rows || !one.rows) && no_more_masks;
             let not_wasted = geometry.flat || geometry.total().div_ceil(geometry::WIDTH) >= *parts;
             let wanted = !(diverges && *parts > 2) && (many || *parts <= 4);
             *parts >= least && (*parts == least || fits && not_wasted && wanted)
