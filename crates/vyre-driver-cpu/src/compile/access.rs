@@ -469,17 +469,21 @@ impl Lower<'_> {
 
     /// Which lanes have an index inside of the buffer. `highest`: none is above this.
     fn inside(&mut self, buffer: BufferId, index: &Parts, highest: u32) -> Parts {
-        // Numbers below 2³¹ are ordered the same with a sign; others are once their highest bit is turned.
+        let bound = self.bound(buffer, highest);
+        index.iter().map(|index| self.below(bound, *index)).collect()
+    }
+
+    /// What indices are compared with, and whether with their sign: numbers below 2³¹ are ordered the same with it, and others are once
+    /// their highest bit is turned.
+    fn bound(&mut self, buffer: BufferId, highest: u32) -> (V, bool) {
         let signed = highest < i32::MAX as u32;
-        let length = self.length_vector(buffer, signed);
+        (self.length_vector(buffer, signed), signed)
+    }
+
+    fn below(&mut self, (length, signed): (V, bool), index: V) -> V {
         let top = self.constant32(1 << 31);
-        index
-            .iter()
-            .map(|index| {
-                let index = if signed { *index } else { self.v3(V3::vpxor, *index, top) };
-                self.v3(V3::vpcmpgtd, length, index)
-            })
-            .collect()
+        let index = if signed { index } else { self.v3(V3::vpxor, index, top) };
+        self.v3(V3::vpcmpgtd, length, index)
     }
 
     /// The length of a buffer in every element, as indices are compared with it.
@@ -508,11 +512,19 @@ impl Lower<'_> {
     }
 
     /// Words at any indices, each of which is checked.
-    pub fn gather_checked(&mut self, ty: Scalar, buffer: BufferId, index: &Parts) -> Parts {
-        let inside = self.inside(buffer, index, u32::MAX);
+    pub fn gather_checked(&mut self, ty: Scalar, buffer: BufferId, index: &Parts, highest: u32) -> Parts {
+        let bound = self.bound(buffer, highest);
         let mask = self.mask.clone();
-        let active = self.both(&inside, &mask);
-        self.gather_words(ty, buffer, index, &active, 1, 0)
+        // One vector after the other, so that there is one such mask at a time.
+        let gather = |lower: &mut Self, n: usize| {
+            let inside = lower.below(bound, index[n]);
+            let active = match &mask {
+                None => inside,
+                Some(mask) => lower.v3(V3::vpand, inside, mask[n]),
+            };
+            lower.gather_words(ty, buffer, &smallvec![index[n]], &smallvec![active], 1, 0)[0]
+        };
+        (0..index.len()).map(|n| gather(self, n)).collect()
     }
 
     fn both(&mut self, one: &Parts, other: &Mask) -> Parts {
@@ -533,6 +545,10 @@ impl Lower<'_> {
     ) -> SmallVec<[Parts; 1]> {
         let ty = self.ty(result);
         let indices = self.vectors(index, 0);
+        if let (Element::Word, false) = (element, unchecked) {
+            let highest = self.facts.ranges.of_value(index).high;
+            return smallvec![self.gather_checked(ty, buffer, &indices, highest)];
+        }
         let active: Parts = if unchecked {
             // What is proven holds for active lanes.
             self.mask_vectors()

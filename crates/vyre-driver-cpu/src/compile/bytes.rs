@@ -178,7 +178,7 @@ impl Lower<'_> {
             let around = std::mem::replace(&mut self.in_cold, true);
             let indices = self.vectors(index, 0);
             let places: Parts = indices.iter().map(|v| self.shifted(Shift::vpsrld, *v, log)).collect();
-            let words = self.gather_checked(Scalar::U32, buffer, &places);
+            let words = self.gather_checked(Scalar::U32, buffer, &places, u32::MAX >> log);
             for ((d, word), index) in parts.iter().zip(words).zip(indices) {
                 let ones = self.constant32((1 << log) - 1);
                 let low = self.v3(V3::vpand, index, ones);

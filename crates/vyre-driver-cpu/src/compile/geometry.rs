@@ -20,8 +20,8 @@ pub(crate) struct Geometry {
 impl Geometry {
     pub fn new(size: [u32; 3], parts: u32, may_be_flat: bool) -> Geometry {
         let one_row = size[1] == 1 && size[2] == 1;
-        let rows = one_row || size[0].is_multiple_of(parts * WIDTH);
-        Geometry { size, parts, flat: may_be_flat && rows, rows }
+        let flat = may_be_flat && (one_row || size[0].is_multiple_of(WIDTH));
+        Geometry { size, parts, flat, rows: flat || one_row || size[0].is_multiple_of(parts * WIDTH) }
     }
 
     /// Lanes of a block.

@@ -153,6 +153,9 @@ impl Lower<'_> {
                 {
                     return a.into_iter().map(|a| self.shift_by_literal(BinaryOp::Shl, ty, a, u32::from(by))).collect();
                 }
+                // Above nothing is not nothing.
+                let op =
+                    if (op, ty, self.ssa.literal(right)) == (BinaryOp::Gt, Scalar::U32, Some(0)) { BinaryOp::Ne } else { op };
                 // Numbers below 2³¹ are ordered the same with a sign.
                 let small = |value: Value| self.facts.ranges.of_value(value).high < 1 << 31;
                 let ordered = matches!(op, BinaryOp::Lt | BinaryOp::Gt | BinaryOp::Le | BinaryOp::Ge);
@@ -163,6 +166,10 @@ impl Lower<'_> {
             Op::Ternary { op, ty, operands: [first, second, third] } => {
                 let first = self.vectors(first, 0);
                 let first = if op == TernaryOp::Select { self.masks_for(ty, &first) } else { first };
+                if let (TernaryOp::Select, Some(0)) = (op, self.ssa.literal(third)) {
+                    let second = self.sources(second);
+                    return first.into_iter().zip(second).map(|(mask, b)| self.v3(V3::vpand, mask, b)).collect();
+                }
                 let (second, third) = (self.sources(second), self.sources(third));
                 first.into_iter().zip(second).zip(third).map(|((a, b), c)| self.ternary_v(op, ty, a, b, c)).collect()
             }

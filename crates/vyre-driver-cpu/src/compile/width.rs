@@ -38,12 +38,15 @@ pub(crate) fn candidates(ssa: &Ssa) -> (Vec<u32>, Wait) {
     ssa.for_each_inst(ssa.root, &mut |id, _| diverges |= shapes.is_divergent(id));
     // What tells lanes by bits of 32-bit numbers is given no more of them.
     let wait = Wait { for_memory: one.flat && waits_for_memory(ssa, &shapes), ..Wait::of(ssa, &shapes) };
-    let wants = if kernel.uses.subgroup || ssa_retires(ssa) { wait.vectors().min(4) } else { wait.vectors() };
+    let retires = ssa_retires(ssa);
+    let wants = if kernel.uses.subgroup || retires { wait.vectors().min(4) } else { wait.vectors() };
     let mut parts: Vec<u32> = [8, 4, 2, 1]
         .into_iter()
         .filter(|parts| {
             let geometry = Geometry::new(size, *parts, may_be_flat);
-            let fits = (geometry.rows || !one.rows) && (!geometry.has_tail() || one.has_tail());
+            // The last block of a range has a mask; where invocations are done early all have one anyway.
+            let no_more_masks = !geometry.has_tail() || one.has_tail() || geometry.flat && retires;
+            let fits = (geometry.rows || !one.rows) && no_more_masks;
             let not_wasted = geometry.flat || geometry.total().div_ceil(geometry::WIDTH) >= *parts;
             let most = if diverges { wants.clamp(2, 4) } else { wants.max(4) };
             *parts >= least && (*parts == least || fits && not_wasted && *parts <= most)
