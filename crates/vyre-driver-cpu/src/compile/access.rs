@@ -12,7 +12,7 @@ use crate::machine::lir::{
 };
 use crate::machine::reg::{G, V};
 use smallvec::{SmallVec, smallvec};
-use vyre_foundation::ir::{BinaryOp, DataType};
+use vyre_foundation::ir::{Access, BinaryOp, DataType};
 use vyre_foundation::kernel::{AccessId, BufferId};
 use vyre_foundation::ssa::{Op, Value};
 use vyre_scalar::small;
@@ -640,22 +640,18 @@ impl Lower<'_> {
     fn gather_small(&mut self, buffer: BufferId, element: Element, index: &Parts, active: &Parts) -> Parts {
         self.frame(area::BYTES);
         let zero = self.zero();
-        let mut loaded = Parts::new();
-        for (index, active) in index.chunks(area::VECTORS).zip(active.chunks(area::VECTORS)) {
-            for (n, index) in index.iter().enumerate() {
-                self.push(Inst::Store { kind: StoreKind::Full, to: Mem::frame(area::INDEX + 32 * n), v: *index });
-                self.push(Inst::Store { kind: StoreKind::Full, to: Mem::frame(area::RESULT + 32 * n), v: zero });
-            }
-            let bits = self.mask_bits(&Some(active.into()));
-            self.each_lane(bits, |lower, lane| {
-                let index = lower.load_g(GLoadKind::W32, lane_at(area::INDEX, lane, 4));
-                let at = lower.element_at(buffer, element, index);
-                let value = lower.load_g(element.g_load(), at);
-                lower.push(Inst::GStore { kind: GStoreKind::B4, to: lane_at(area::RESULT, lane, 4), a: value });
-            });
-            loaded.extend((0..index.len()).map(|n| self.load(LoadKind::Full, Mem::frame(area::RESULT + 32 * n))));
+        for (n, index) in index.iter().enumerate() {
+            self.push(Inst::Store { kind: StoreKind::Full, to: Mem::frame(area::INDEX + 32 * n), v: *index });
+            self.push(Inst::Store { kind: StoreKind::Full, to: Mem::frame(area::RESULT + 32 * n), v: zero });
         }
-        loaded
+        let bits = self.mask_bits(&Some(active.clone()));
+        self.each_lane(bits, |lower, lane| {
+            let index = lower.load_g(GLoadKind::W32, lane_at(area::INDEX, lane, 4));
+            let at = lower.element_at(buffer, element, index);
+            let value = lower.load_g(element.g_load(), at);
+            lower.push(Inst::GStore { kind: GStoreKind::B4, to: lane_at(area::RESULT, lane, 4), a: value });
+        });
+        (0..index.len()).map(|n| self.load(LoadKind::Full, Mem::frame(area::RESULT + 32 * n))).collect()
     }
 
     /// Runs code for each lane whose bit is set.
@@ -663,13 +659,13 @@ impl Lower<'_> {
         let (again, done) = (self.new_label(), self.new_label());
         let (left, lane) = (self.new_g(), self.new_g());
         self.push(Inst::GMov { width: Width::W64, d: left, a: bits });
-        self.push(Inst::JumpIf { cond: Cond::Equal, width: Width::W32, a: left, b: GSrc::Imm(0), to: done });
+        self.push(Inst::JumpIf { cond: Cond::Equal, width: Width::W64, a: left, b: GSrc::Imm(0), to: done });
         self.push(Inst::LoopBegin);
         self.push(Inst::Label(again));
         self.push(Inst::LowestBit { d: lane, a: left });
         body(self, lane);
         self.push(Inst::ClearLowest { d: left, a: left });
-        self.push(Inst::JumpIf { cond: Cond::NotEqual, width: Width::W32, a: left, b: GSrc::Imm(0), to: again });
+        self.push(Inst::JumpIf { cond: Cond::NotEqual, width: Width::W64, a: left, b: GSrc::Imm(0), to: again });
         self.push(Inst::LoopEnd);
         self.push(Inst::Label(done));
     }
@@ -686,23 +682,31 @@ impl Lower<'_> {
                 self.store_contiguous(proven, buffer, element, index, value);
             }
             Shape::Uniform | Shape::Linear(_) | Shape::Varying => {
-                let values = self.stored(element, value);
+                let values = self.stored(buffer, element, value);
                 self.scatter(proven, buffer, element, index, &values);
             }
         }
     }
 
     /// The bits that a value leaves in memory, by component.
-    fn stored(&mut self, element: Element, value: Value) -> SmallVec<[Parts; 1]> {
+    fn stored(&mut self, buffer: BufferId, element: Element, value: Value) -> SmallVec<[Parts; 1]> {
         let ty = self.ssa.value(value).ty;
         let scalar = scalar_of(ty);
         (0..components_of(ty))
             .map(|component| {
                 let parts = self.vectors(value, component);
-                let nan = self.may_be_nan(value);
+                let nan = self.nan_is_seen(buffer, element, value);
                 parts.into_iter().map(|v| self.stored_vector(element, scalar, nan, v)).collect()
             })
             .collect()
+    }
+
+    /// Whether a NaN that is stored has to be the one NaN. Floats in workgroup memory are only ever read as floats again, whose NaNs
+    /// have no sign or payload.
+    fn nan_is_seen(&self, buffer: BufferId, element: Element, value: Value) -> bool {
+        let as_it_is = matches!(element, Element::Word | Element::Double | Element::Words(_));
+        let private = self.ssa.kernel.buffer(buffer).access == Access::Workgroup;
+        self.may_be_nan(value) && !(private && as_it_is)
     }
 
     fn stored_vector(&mut self, element: Element, ty: Scalar, may_be_nan: bool, v: V) -> V {
@@ -786,7 +790,7 @@ impl Lower<'_> {
                 Loc::G(a) => a,
                 loc @ Loc::Lit(_) | loc @ Loc::Linear(..) | loc @ Loc::Splat(_) | loc @ Loc::Parts(_) => {
                     let v = self.as_vectors(scalar, &loc)[0];
-                    let nan = self.may_be_nan(value);
+                    let nan = self.nan_is_seen(buffer, element, value);
                     let v = self.stored_vector(element, scalar, nan, v);
                     let d = self.new_g();
                     self.push(Inst::First { width: width_of(scalar), d, a: v });
@@ -800,7 +804,7 @@ impl Lower<'_> {
 
     fn store_contiguous(&mut self, proven: bool, buffer: BufferId, element: Element, index: Value, value: Value) {
         let base = self.g(index);
-        let values = self.stored(element, value);
+        let values = self.stored(buffer, element, value);
         if let Some(kind) = self.prefix_store().filter(|_| proven && element == Element::Word) {
             let to = self.element_at(buffer, element, base);
             self.push(Inst::Store { kind, to, v: values[0][0] });
@@ -867,29 +871,22 @@ impl Lower<'_> {
             let mask = self.mask.clone();
             Some(self.both(&inside, &mask))
         };
-        let active = match active {
-            Some(active) => active,
-            None => self.mask_vectors(),
-        };
         let wide = element == Element::Double;
-        let vectors = area::VECTORS * if wide { 2 } else { 1 };
-        for (chunk, (index, active)) in indices.chunks(area::VECTORS).zip(active.chunks(area::VECTORS)).enumerate() {
-            for (n, index) in index.iter().enumerate() {
-                self.push(Inst::Store { kind: StoreKind::Full, to: Mem::frame(area::INDEX + 32 * n), v: *index });
+        for (n, index) in indices.iter().enumerate() {
+            self.push(Inst::Store { kind: StoreKind::Full, to: Mem::frame(area::INDEX + 32 * n), v: *index });
+        }
+        let bits = self.mask_bits(&active);
+        for (component, parts) in values.iter().enumerate() {
+            for (n, v) in parts.iter().enumerate() {
+                self.push(Inst::Store { kind: StoreKind::Full, to: Mem::frame(area::FIRST + 32 * n), v: *v });
             }
-            let bits = self.mask_bits(&Some(active.into()));
-            for (component, parts) in values.iter().enumerate() {
-                for (n, v) in parts.iter().skip(chunk * vectors).take(vectors).enumerate() {
-                    self.push(Inst::Store { kind: StoreKind::Full, to: Mem::frame(area::FIRST + 32 * n), v: *v });
-                }
-                self.each_lane(bits, |lower, lane| {
-                    let index = lower.load_g(GLoadKind::W32, lane_at(area::INDEX, lane, 4));
-                    let kind = if wide { GLoadKind::W64 } else { GLoadKind::W32 };
-                    let value = lower.load_g(kind, lane_at(area::FIRST, lane, if wide { 8 } else { 4 }));
-                    let at = lower.element_at(buffer, element, index).plus(4 * component);
-                    lower.push(Inst::GStore { kind: element.g_store(), to: at, a: value });
-                });
-            }
+            self.each_lane(bits, |lower, lane| {
+                let index = lower.load_g(GLoadKind::W32, lane_at(area::INDEX, lane, 4));
+                let kind = if wide { GLoadKind::W64 } else { GLoadKind::W32 };
+                let value = lower.load_g(kind, lane_at(area::FIRST, lane, if wide { 8 } else { 4 }));
+                let at = lower.element_at(buffer, element, index).plus(4 * component);
+                lower.push(Inst::GStore { kind: element.g_store(), to: at, a: value });
+            });
         }
     }
 

@@ -4,8 +4,9 @@
 //! are still in it. A lane that leaves early is taken out of the masks of the scopes that it leaves, and what follows an `if` goes on with
 //! those that are still there.
 
-use super::lower::{InLoop, Loc, Locs, Lower, Mask, Parts, Scope, components_of, scalar_of};
-use super::shape::{Shape, ends_of_loop};
+use super::lower::{Arm, Loc, Locs, Lower, Mask, Parts, components_of, scalar_of};
+use super::shape::Shape;
+use super::width;
 use crate::machine::lir::{Cond, G2, GSrc, Inst, Src, V3, Width};
 use smallvec::SmallVec;
 use vyre_foundation::ir::BinaryOp;
@@ -21,6 +22,12 @@ enum Guard {
     Below,
     NotBelow,
 }
+/// How many instructions an arm has at the most that is not jumped over.
+const LIGHT: u32 = 12;
+
+/// Ops that change nothing if their second operand is zero.
+const STEPS: [(BinaryOp, V3); 4] =
+    [(BinaryOp::Add, V3::vpaddd), (BinaryOp::Sub, V3::vpsubd), (BinaryOp::BitOr, V3::vpor), (BinaryOp::BitXor, V3::vpxor)];
 
 /// What follows a region.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -103,7 +110,7 @@ impl Lower<'_> {
     }
 
     /// The lanes that are still here, after some may have left.
-    fn mask_of_those_here(&mut self) -> Mask {
+    pub fn mask_of_those_here(&mut self) -> Mask {
         let scope = self.scopes.last()?;
         let here = scope.here.clone();
         Some(match self.mask.clone() {
@@ -114,7 +121,7 @@ impl Lower<'_> {
         })
     }
 
-    fn copy_v(&mut self, a: crate::machine::reg::V) -> crate::machine::reg::V {
+    pub fn copy_v(&mut self, a: crate::machine::reg::V) -> crate::machine::reg::V {
         let d = self.new_v();
         self.push(Inst::VMov { d, a });
         d
@@ -143,7 +150,8 @@ impl Lower<'_> {
         let by_mask = escapes.retires || escapes.leaves_loop && self.loops.last().is_some_and(|around| around.scope.is_some());
         if by_mask {
             self.mask = self.mask_of_those_here();
-            if let Some(mask) = self.mask.clone() {
+            let late = self.loops.last().is_some_and(|around| around.late_exit == Some(id));
+            if let (Some(mask), false) = (self.mask.clone(), late) {
                 let next = self.nobody;
                 self.jump_if_none(&mask, next);
             }
@@ -271,6 +279,33 @@ impl Lower<'_> {
         });
     }
 
+    /// Whether an arm is done sooner than it is found out that nobody takes it: a few ops, which do no harm if nobody does. The machine
+    /// cannot foresee who does, as a rule.
+    fn is_light(&self, region: RegionId) -> bool {
+        let region = self.ssa.region(region);
+        let mut work = 0;
+        let ops = region.insts.iter().all(|id| match &self.ssa.inst(*id).kind {
+            InstKind::Op(op) => {
+                work += width::cost(op).1;
+                true
+            }
+            InstKind::Load { .. }
+            | InstKind::Store { .. }
+            | InstKind::Atomic { .. }
+            | InstKind::Subgroup { .. }
+            | InstKind::If { .. }
+            | InstKind::Loop { .. }
+            | InstKind::Barrier
+            | InstKind::GridSync => false,
+        });
+        let goes_on = match &region.end {
+            Terminator::Yield(_) => true,
+            Terminator::Break(_) | Terminator::Continue(_) => self.loops.last().is_some_and(|around| around.scope.is_some()),
+            Terminator::Return | Terminator::Trap(_) | Terminator::Unreachable => false,
+        };
+        ops && goes_on && work * self.geometry.parts <= LIGHT
+    }
+
     fn branch_apart(&mut self, cond: Value, arms: [RegionId; 2], places: &[Locs]) -> End {
         let cond = self.vectors(cond, 0);
         let before = self.mask.clone();
@@ -291,10 +326,15 @@ impl Lower<'_> {
                 (_, Some(before)) => cond.iter().zip(before.clone()).map(|(c, m)| self.v3(V3::vpandn, *c, m)).collect(),
             };
             let skip = self.new_label();
-            self.jump_if_none(&taken, skip);
+            if !self.is_light(region) {
+                self.jump_if_none(&taken, skip);
+            }
             self.mask = Some(taken.clone());
             let around = std::mem::replace(&mut self.nobody, skip);
+            let arm = before.clone().map(|before| Arm { taken: taken.clone(), cond: cond.clone(), before, otherwise: arm == 1 });
+            let arm_around = std::mem::replace(&mut self.arm, arm);
             let reached = self.region(region);
+            self.arm = arm_around;
             self.nobody = around;
             if reached == End::Reached {
                 end = End::Reached;
@@ -317,7 +357,7 @@ impl Lower<'_> {
         }
     }
 
-    fn copy_value(&mut self, value: Value, place: &Locs, mask: &Mask) {
+    pub fn copy_value(&mut self, value: Value, place: &Locs, mask: &Mask) {
         let ty = self.ssa.value(value).ty;
         for component in 0..components_of(ty) {
             let from = self.loc(value, component);
@@ -326,12 +366,12 @@ impl Lower<'_> {
     }
 
     /// Copies several values at once: places that others still read are read first.
-    fn copy_all(&mut self, values: &[Value], places: &[Locs], mask: &Mask) {
+    pub fn copy_all(&mut self, values: &[Value], places: &[Locs], mask: &Mask) {
         self.copy_all_under(values, places, mask, &[]);
     }
 
     /// The same; some of them for all lanes.
-    fn copy_all_under(&mut self, values: &[Value], places: &[Locs], mask: &Mask, unmasked: &[bool]) {
+    pub fn copy_all_under(&mut self, values: &[Value], places: &[Locs], mask: &Mask, unmasked: &[bool]) {
         let mut from: Vec<Locs> = Vec::with_capacity(values.len());
         for (n, value) in values.iter().enumerate() {
             let ty = self.ssa.value(*value).ty;
@@ -351,11 +391,50 @@ impl Lower<'_> {
             let ty = self.ty(*value);
             let mask = if unmasked.get(n) == Some(&true) { &None } else { mask };
             for (from, to) in from.iter().zip(place) {
-                if !same(to, from) {
+                if !same(to, from) && !self.step(*value, to, mask, places) {
                     self.copy_to(ty, to, from, mask);
                 }
             }
         }
+    }
+
+    /// Changes a varying place under a mask if what it becomes is itself and something that is added to it, or the like: nothing
+    /// is added for those who are not active. Whether it did.
+    fn step(&mut self, value: Value, to: &Loc, mask: &Mask, places: &[Locs]) -> bool {
+        let (Loc::Parts(to), Some(mask)) = (to, mask) else { return false };
+        let Some(Op::Binary { op, ty: Scalar::U32 | Scalar::I32, left, right }) = self.ssa.op(value).copied() else {
+            return false;
+        };
+        let Some((_, v3)) = STEPS.iter().find(|(step, _)| *step == op) else { return false };
+        let is_place = |value: Value| matches!(self.locs[value.index()].as_deref(), Some([Loc::Parts(parts)]) if parts == to);
+        let other = if is_place(left) {
+            right
+        } else if is_place(right) && op != BinaryOp::Sub {
+            left
+        } else {
+            return false;
+        };
+        let loc = self.loc(other, 0);
+        // Another carried value may have changed by now.
+        if places.iter().flatten().any(|place| overlap(place, &loc)) {
+            return false;
+        }
+        // A mask is -1.
+        let by_mask = match (&loc, op) {
+            (Loc::Lit(1), BinaryOp::Add) => Some(V3::vpsubd),
+            (Loc::Lit(1), BinaryOp::Sub) => Some(V3::vpaddd),
+            (Loc::Lit(_) | Loc::G(_) | Loc::Linear(..) | Loc::Splat(_) | Loc::Parts(_), _) => None,
+        };
+        if let Some(op) = by_mask {
+            to.iter().zip(mask).for_each(|(d, mask)| self.push(Inst::V3 { op, d: *d, a: *d, b: Src::Reg(*mask) }));
+            return true;
+        }
+        let added = self.sources(other);
+        for ((d, mask), added) in to.iter().zip(mask).zip(added) {
+            let added = self.v3(V3::vpand, *mask, added);
+            self.push(Inst::V3 { op: *v3, d: *d, a: *d, b: added.into() });
+        }
+        true
     }
 
     fn fresh_copy(&mut self, ty: Scalar, loc: &Loc) -> Loc {
@@ -372,359 +451,10 @@ impl Lower<'_> {
         self.copy_to(ty, &copy, loc, &None);
         copy
     }
-
-    fn repeat(&mut self, id: InstId, from: Value, to: Value, inits: &[Value], body: RegionId) -> End {
-        let ssa = self.ssa;
-        let results: Vec<Value> = ssa.inst(id).results.to_vec();
-        let args = &ssa.region(body).args;
-        self.splat_before_loop(body);
-        let since = self.splatted.len();
-        // Carried values.
-        let places: Vec<Locs> = args[1..].iter().map(|arg| self.new_locs(*arg)).collect();
-        for (init, place) in inits.iter().zip(&places) {
-            self.copy_value(*init, place, &None);
-        }
-        for (arg, place) in args[1..].iter().zip(&places) {
-            self.locs[arg.index()] = Some(place.clone());
-        }
-        let end = match self.facts.shapes.is_divergent(id) {
-            false => self.repeat_together(id, from, to, body, &places),
-            true => self.repeat_apart(id, from, to, inits, body, &places),
-        };
-        self.forget_splats(since);
-        if !self.facts.shapes.is_divergent(id) {
-            for (result, place) in results.iter().zip(places) {
-                self.locs[result.index()] = Some(place);
-            }
-        }
-        if end == End::Reached {
-            self.keep_in_slots(&results);
-        }
-        end
-    }
-
-    /// Makes vectors of uniform values that a loop needs as such in front of it.
-    fn splat_before_loop(&mut self, body: RegionId) {
-        let ssa = self.ssa;
-        let mut wanted: Vec<Value> = Vec::new();
-        ssa.for_each_inst(body, &mut |_, inst| {
-            let varies = match inst.kind {
-                InstKind::Op(_) => inst.results.iter().any(|result| self.shape(*result) == Shape::Varying),
-                InstKind::Store { index, .. } => self.shape(index) != Shape::Uniform,
-                InstKind::Load { .. }
-                | InstKind::Atomic { .. }
-                | InstKind::Subgroup { .. }
-                | InstKind::If { .. }
-                | InstKind::Loop { .. }
-                | InstKind::Barrier
-                | InstKind::GridSync => false,
-            };
-            if varies {
-                inst.kind.for_each_operand(&mut |operand| {
-                    let there = ssa.leaf(operand).is_none() && self.locs[operand.index()].is_some();
-                    if there && self.shape(operand) != Shape::Varying && components_of(ssa.value(operand).ty) == 1 {
-                        wanted.push(operand);
-                    }
-                });
-            }
-        });
-        for value in wanted {
-            self.vectors(value, 0);
-        }
-    }
-
-    fn poll(&mut self, id: InstId) {
-        // Loops that are known to be short are left to those around them.
-        let short = self.facts.loops.trips(id).is_some_and(|trips| trips.at_most <= 1024);
-        if !short {
-            let at = crate::machine::lir::Mem::context(std::mem::offset_of!(super::context::Context, stop));
-            let to = self.bail;
-            self.push(Inst::JumpIfByte { at, to });
-        }
-    }
-
-    fn repeat_together(&mut self, id: InstId, from: Value, to: Value, body: RegionId, places: &[Locs]) -> End {
-        let (head, latch, exit) = (self.new_label(), self.new_label(), self.new_label());
-        let trips = self.facts.loops.trips(id);
-        let counter = self.new_g();
-        let start = self.loc(from, 0);
-        self.copy_to(Scalar::U32, &Loc::G(counter), &start, &None);
-        let limit = self.g_src(to);
-        if trips.is_none_or(|trips| trips.at_least == 0) {
-            self.push(Inst::JumpIf { cond: Cond::AboveEqual, width: Width::W32, a: counter, b: limit, to: exit });
-        }
-        let argument = self.ssa.region(body).args[0];
-        self.set(argument, Loc::G(counter));
-        self.push(Inst::LoopBegin);
-        self.push(Inst::Label(head));
-        self.poll(id);
-        let mask = self.mask.clone();
-        self.loops.push(InLoop {
-            scope: None,
-            exit,
-            latch,
-            args: places.to_vec(),
-            waiting: Vec::new(),
-            collects: false,
-            unmasked: Vec::new(),
-            results: Vec::new(),
-        });
-        let end = self.region(body);
-        if let (End::Reached, Terminator::Yield(values)) = (end, &self.ssa.region(body).end) {
-            self.copy_all(values, places, &None);
-        }
-        self.loops.pop();
-        self.mask = mask;
-        self.push(Inst::Label(latch));
-        self.push(Inst::G2 { op: G2::add, width: Width::W32, d: counter, a: counter, b: GSrc::Imm(1) });
-        self.push(Inst::JumpIf { cond: Cond::Below, width: Width::W32, a: counter, b: limit, to: head });
-        self.push(Inst::LoopEnd);
-        self.push(Inst::Label(exit));
-        End::Reached
-    }
-
-    fn repeat_apart(&mut self, id: InstId, from: Value, to: Value, inits: &[Value], body: RegionId, places: &[Locs]) -> End {
-        let ssa = self.ssa;
-        let (head, latch, exit) = (self.new_label(), self.new_label(), self.new_label());
-        let results = ssa.inst(id).results.to_vec();
-        let args = ssa.region(body).args.clone();
-        // What those who leave take along, of values that are not varying inside.
-        let mut collected: Vec<Option<Locs>> = Vec::new();
-        for (n, result) in results.iter().enumerate() {
-            let varies = matches!(places[n][0], Loc::Parts(_));
-            let wanted = self.facts.uses[result.index()] > 0;
-            if varies {
-                self.locs[result.index()] = Some(places[n].clone());
-                collected.push(None);
-            } else if wanted {
-                let (ty, count) = (self.ty(*result), components_of(ssa.value(*result).ty));
-                let mut parts = Locs::new();
-                for component in 0..count {
-                    let place = self.new_loc(ty, Shape::Varying);
-                    let init = self.loc(inits[n], component);
-                    self.copy_to(ty, &place, &init, &None);
-                    parts.push(place);
-                }
-                self.locs[result.index()] = Some(parts.clone());
-                collected.push(Some(parts));
-            } else {
-                collected.push(None);
-            }
-        }
-        // The counter.
-        let counter = self.new_loc(Scalar::U32, self.shape(args[0]));
-        let start = self.loc(from, 0);
-        self.copy_to(Scalar::U32, &counter, &start, &None);
-        self.set(args[0], counter.clone());
-        let limits = match self.shape(to) {
-            Shape::Uniform => None,
-            Shape::Linear(_) | Shape::Varying => Some(self.sources(to)),
-        };
-        let limit = if limits.is_none() { Some(self.g_src(to)) } else { None };
-        let before = self.mask.clone();
-        let entering = self.mask_vectors();
-        let stay: Parts = entering.iter().map(|v| self.copy_v(*v)).collect();
-        let mut ends = Vec::new();
-        ends_of_loop(ssa, body, &mut ends);
-        // Without `continue`, whoever is in the iteration begins the next.
-        let yields = usize::from(ssa.region(body).end.is_yield());
-        let continues = ends.iter().filter(|(_, is_break)| !is_break).count() > yields;
-        let here: Parts = if continues { stay.iter().map(|_| self.new_v()).collect() } else { stay.clone() };
-        self.push(Inst::LoopBegin);
-        self.push(Inst::Label(head));
-        self.poll(id);
-        // Whoever enters the loop is there; afterwards those are looked at who may have left.
-        let mut some_may_end = false;
-        match (&counter, limits, limit) {
-            (Loc::G(counter), None, Some(limit)) => {
-                self.push(Inst::JumpIf { cond: Cond::AboveEqual, width: Width::W32, a: *counter, b: limit, to: exit });
-            }
-            (_, limits, _) => {
-                some_may_end = true;
-                let limits = match limits {
-                    Some(limits) => limits,
-                    None => self.sources(to),
-                };
-                let counters = self.as_vectors(Scalar::U32, &counter);
-                for (n, (counter, limit)) in counters.into_iter().zip(limits).enumerate() {
-                    // Not below: the larger of the two is the counter.
-                    let larger = self.v3(V3::vpmaxud, counter, limit);
-                    let over = self.v3(V3::vpcmpeqd, larger, counter);
-                    self.push(Inst::V3 { op: V3::vpandn, d: stay[n], a: over, b: stay[n].into() });
-                }
-            }
-        }
-        if some_may_end {
-            self.jump_if_none(&stay, exit);
-        }
-        for (here, stay) in here.iter().zip(&stay) {
-            if here != stay {
-                self.push(Inst::VMov { d: *here, a: *stay });
-            }
-        }
-        self.scopes.push(Scope { here: here.clone(), stay: Some(stay.clone()) });
-        let around = std::mem::replace(&mut self.nobody, if continues { latch } else { exit });
-        let scope = Some(self.scopes.len() - 1);
-        self.mask = Some(here.clone());
-        let waiting: Vec<Locs> = places
-            .iter()
-            .zip(&args[1..])
-            .map(|(place, arg)| {
-                if let (true, Loc::G(_) | Loc::Linear(..) | Loc::Splat(_)) = (continues, &place[0]) {
-                    self.new_locs(*arg)
-                } else {
-                    place.clone()
-                }
-            })
-            .collect();
-        // What nobody asks for afterwards may change for those who have left, too.
-        let unmasked: Vec<bool> = results.iter().map(|result| !continues && self.facts.uses[result.index()] == 0).collect();
-        let collected_places = collected.clone();
-        let (args, results) = (places.to_vec(), collected);
-        self.loops.push(InLoop {
-            collects: continues || some_may_end,
-            unmasked,
-            scope,
-            exit,
-            latch,
-            args,
-            waiting: waiting.clone(),
-            results,
-        });
-        let end = self.region(body);
-        if let (End::Reached, Terminator::Yield(values)) = (end, &ssa.region(body).end) {
-            let values = values.clone();
-            self.carry(&values);
-        }
-        self.loops.pop();
-        self.scopes.pop();
-        self.nobody = around;
-        self.push(Inst::Label(latch));
-        for ((place, waiting), init) in places.iter().zip(&waiting).zip(inits) {
-            for (to, from) in place.iter().zip(waiting) {
-                if !same(to, from) {
-                    self.copy_to(self.ty(*init), to, from, &None);
-                }
-            }
-        }
-        match &counter {
-            Loc::G(counter) | Loc::Linear(counter, _) => {
-                self.push(Inst::G2 { op: G2::add, width: Width::W32, d: *counter, a: *counter, b: GSrc::Imm(1) });
-            }
-            Loc::Parts(parts) => {
-                let one = self.constant32(1);
-                for v in parts {
-                    self.push(Inst::V3 { op: V3::vpaddd, d: *v, a: *v, b: one });
-                }
-            }
-            Loc::Lit(_) | Loc::Splat(_) => self.refuse("a counter that cannot count"),
-        }
-        if continues || end == End::Left {
-            self.jump_if_none(&stay, exit);
-        }
-        self.push(Inst::Jump(head));
-        self.push(Inst::LoopEnd);
-        self.push(Inst::Label(exit));
-        if !continues && !some_may_end {
-            for (n, init) in inits.iter().enumerate() {
-                if let Some(collected) = &collected_places[n] {
-                    let (ty, mask) = (self.ty(*init), Some(stay.clone()));
-                    for (to, from) in collected.iter().zip(&places[n]) {
-                        self.copy_to(ty, to, from, &mask);
-                    }
-                }
-            }
-        }
-        self.mask = before;
-        if self.facts.shapes.escapes(id).retires {
-            self.mask = self.mask_of_those_here();
-            if let Some(mask) = self.mask.clone() {
-                let next = self.nobody;
-                self.jump_if_none(&mask, next);
-            }
-        }
-        End::Reached
-    }
-
-    /// Hands values to the next iteration of the innermost loop, which is divergent, for the active lanes.
-    fn carry(&mut self, values: &[Value]) {
-        let mask = self.mask.clone();
-        let Some(around) = self.loops.last() else { return };
-        let (places, results, unmasked) = (around.waiting.clone(), around.results.clone(), around.unmasked.clone());
-        let collects = around.collects;
-        // Where all who stay stay to the end, what they have is collected there.
-        if collects {
-            for (n, value) in values.iter().enumerate() {
-                if let Some(place) = &results[n] {
-                    self.copy_value(*value, place, &mask);
-                }
-            }
-        }
-        self.copy_all_under(values, &places, &mask, &unmasked);
-    }
-
-    fn leave_loop(&mut self, values: &[Value], is_break: bool) {
-        let Some(around) = self.loops.last() else { return };
-        let (exit, latch, args, results, scope) =
-            (around.exit, around.latch, around.args.clone(), around.results.clone(), around.scope);
-        let Some(scope) = scope else {
-            // Everybody leaves.
-            self.copy_all(values, &args, &None);
-            let to = if is_break { exit } else { latch };
-            self.push(Inst::Jump(to));
-            return;
-        };
-        if is_break {
-            // Values that are the same for those who stay are left to them.
-            let mask = self.mask.clone();
-            for (n, value) in values.iter().enumerate() {
-                if let Some(place) = &results[n] {
-                    self.copy_value(*value, place, &mask);
-                }
-            }
-            let varying = |n: &usize| matches!(args[*n][0], Loc::Parts(_));
-            let some: Vec<usize> = (0..values.len()).filter(varying).collect();
-            let places: Vec<Locs> = some.iter().map(|n| args[*n].clone()).collect();
-            let values: Vec<Value> = some.iter().map(|n| values[*n]).collect();
-            self.copy_all(&values, &places, &mask);
-        } else {
-            let values = values.to_vec();
-            self.carry(&values);
-        }
-        self.take_out(scope, is_break);
-    }
-
-    /// Takes the active lanes out of an iteration, or out of the loop.
-    fn take_out(&mut self, scope: usize, for_good: bool) {
-        let Some(mask) = self.mask.clone() else { return };
-        let Scope { here, stay, .. } = &self.scopes[scope];
-        let (here, stay) = (here.clone(), stay.clone());
-        // Those who are here come last, since the mask may be them.
-        for (n, v) in mask.iter().enumerate() {
-            if let (true, Some(stay)) = (for_good, &stay)
-                && stay[n] != here[n]
-            {
-                self.push(Inst::V3 { op: V3::vpandn, d: stay[n], a: *v, b: Src::Reg(stay[n]) });
-            }
-            self.push(Inst::V3 { op: V3::vpandn, d: here[n], a: *v, b: Src::Reg(here[n]) });
-        }
-    }
-
-    /// The active lanes are done.
-    fn retire(&mut self) {
-        if self.mask.is_none() {
-            // All lanes of the block.
-            let mask = self.mask_vectors();
-            self.mask = Some(mask);
-        }
-        for scope in 0..self.scopes.len() {
-            self.take_out(scope, true);
-        }
-    }
 }
 
 /// Whether two places have a register in common.
-fn overlap(one: &Loc, other: &Loc) -> bool {
+pub(super) fn overlap(one: &Loc, other: &Loc) -> bool {
     match (one, other) {
         (Loc::G(a) | Loc::Linear(a, _), Loc::G(b) | Loc::Linear(b, _)) => a == b,
         (Loc::Splat(a), Loc::Splat(b)) => a == b,
@@ -734,7 +464,7 @@ fn overlap(one: &Loc, other: &Loc) -> bool {
     }
 }
 
-fn same(one: &Loc, other: &Loc) -> bool {
+pub(super) fn same(one: &Loc, other: &Loc) -> bool {
     match (one, other) {
         (Loc::G(a) | Loc::Linear(a, _), Loc::G(b) | Loc::Linear(b, _)) => a == b,
         (Loc::Splat(a), Loc::Splat(b)) => a == b,

@@ -414,10 +414,15 @@ impl Lower<'_> {
         let base = self.at_block(|lower| match block {
             None => start,
             Some(block) => {
+                // Bytes of a block are a multiple of 32 for each of its vectors, so lanes divide them.
+                let each = bytes / lanes;
+                if let 1 | 2 | 4 | 8 = each {
+                    let d = lower.new_g();
+                    lower.push(Inst::Lea { d, from: Mem::indexed(start, block, each as u8) });
+                    return d;
+                }
                 let offset = lower.new_g();
-                // Bytes of a block are a multiple of 32, so lanes divide them.
-                let b = GSrc::Imm((bytes / lanes) as i32);
-                lower.push(Inst::GMul { width: Width::W64, d: offset, a: block, b });
+                lower.push(Inst::GMul { width: Width::W64, d: offset, a: block, b: GSrc::Imm(each as i32) });
                 lower.g2(G2::add, Width::W64, start, offset)
             }
         });

@@ -6,15 +6,13 @@ use super::context::Context;
 use vyre_scalar::{binary, canonicalize, cast, identity, reduce, small, unary};
 use vyre_spec::{BinaryOp, FloatMode, ReduceOp, Scalar, ShuffleFrom, SubgroupOp, SubgroupShape, UnaryOp, Vote};
 
-/// Where things are in the scratch area: room for 32 lanes of 4 or 8 bytes each.
+/// Where things are in the scratch area: room for 64 lanes of 4 or 8 bytes each.
 pub(crate) mod area {
     pub const INDEX: usize = 0;
-    pub const FIRST: usize = 128;
-    pub const SECOND: usize = 384;
-    pub const RESULT: usize = 640;
-    pub const BYTES: usize = 896;
-    /// Vectors of 32-bit elements that each has room for.
-    pub const VECTORS: usize = 4;
+    pub const FIRST: usize = 256;
+    pub const SECOND: usize = 768;
+    pub const RESULT: usize = 1280;
+    pub const BYTES: usize = 1792;
 }
 
 const UNARY: u64 = 0;
@@ -56,7 +54,7 @@ pub(crate) extern "sysv64" fn lanes(frame: *mut u8, _: *mut u8, argument: u64) {
     let count = if wide { 4 } else { 8 };
     for n in 0..count {
         let read = |area: usize, ty: Scalar| {
-            // SAFETY: the frame has its areas, each with room for 32 elements.
+            // SAFETY: the frame has its areas, each with room for 64 elements.
             let bits = unsafe {
                 match wide {
                     true => frame.add(area + 8 * n).cast::<u64>().read_unaligned(),
@@ -98,7 +96,7 @@ pub(crate) extern "sysv64" fn narrow(frame: *mut u8, _: *mut u8, argument: u64) 
     let formats = [&small::F16, &small::BF16, &small::F8E4M3, &small::F8E5M2];
     let format = formats[(argument & 3) as usize];
     for n in 0..8 {
-        // SAFETY: the frame has its areas, each with room for 32 elements.
+        // SAFETY: the frame has its areas, each with room for 64 elements.
         let value = f32::from_bits(unsafe { frame.add(area::FIRST + 4 * n).cast::<u32>().read_unaligned() });
         let mut bits = small::narrow(format, value);
         if argument >> 8 & 1 == 1 && small::widen(format, bits).abs() <= f32::MIN_POSITIVE {
@@ -148,7 +146,7 @@ pub(crate) extern "sysv64" fn subgroup(frame: *mut u8, _: *mut u8, argument: u64
     let mode = if argument >> 16 & 1 == 1 { FloatMode::Canonical } else { FloatMode::Ieee };
     let (size, lanes) = ((argument >> 24 & 0xFF) as usize, (argument >> 32 & 0xFF) as usize);
     let Some(op) = SubgroupOp::from_tag(argument as u8) else { return };
-    // SAFETY: the frame has its areas, each with room for 32 elements.
+    // SAFETY: the frame has its areas, each with room for 64 elements.
     let active = unsafe { frame.add(area::INDEX).cast::<u32>().read_unaligned() };
     let wide = ty.bits() == 64;
     let read = |area: usize, lane: usize, wide: bool| -> u64 {

@@ -4,8 +4,9 @@
 //! in common behind the head of the loop over workgroups, what a block has behind that of the loop over blocks: three lists, which are joined
 //! when the body is done. So a leaf costs nothing inside loops.
 //!
-//! **At least one.** Code only ever runs with at least one active lane; facts about accesses hold only then. Every place where the last
-//! lane may have gone (an arm, the next iteration, what follows an `if` that lanes left) is jumped over if it has.
+//! **At least one.** Accesses only ever run with at least one active lane; facts about them hold only then. Every place where the last
+//! lane may have gone (an arm, the next iteration, what follows an `if` that lanes left) is jumped over if it has, unless there is nothing
+//! in it but ops.
 
 use super::active::{Decided, Prefix};
 use super::atomics::Own;
@@ -21,11 +22,11 @@ use std::mem::offset_of;
 use vyre_foundation::analysis::{Bounds, Floats, Loops, Ranges};
 use vyre_foundation::ir::{Axis, Builtin};
 use vyre_foundation::kernel::BufferId;
-use vyre_foundation::ssa::{Leaf, Ssa, Value};
+use vyre_foundation::ssa::{InstId, Leaf, Ssa, Value};
 use vyre_spec::{FloatMode, Scalar, ValueType};
 
 /// The vectors of a varying value: one per part, two where elements have 64 bits.
-pub(crate) type Parts = SmallVec<[V; 4]>;
+pub(crate) type Parts = SmallVec<[V; 8]>;
 
 /// Where the value of a scalar is.
 #[derive(Clone, Debug)]
@@ -86,6 +87,21 @@ pub(crate) struct InLoop {
     pub unmasked: Vec<bool>,
     /// Where the results of those that are not varying are collected, if lanes leave at different times and somebody wants them.
     pub results: Vec<Option<Locs>>,
+    /// The `if` behind which it does not matter for the rest of the iteration whether anybody is left.
+    pub late_exit: Option<InstId>,
+}
+
+/// An arm of an `if` that lanes take apart.
+#[derive(Clone)]
+pub(crate) struct Arm {
+    /// Those who take it.
+    pub taken: Parts,
+    /// The condition, for them and others.
+    pub cond: Parts,
+    /// Those who were there.
+    pub before: Parts,
+    /// Whether it is the one for those whose condition does not hold.
+    pub otherwise: bool,
 }
 
 pub(crate) struct Lower<'a> {
@@ -120,6 +136,8 @@ pub(crate) struct Lower<'a> {
     pub lengths: HashMap<(BufferId, bool), V>,
     pub mask: Mask,
     pub scopes: Vec<Scope>,
+    /// The arm that code is in, of the innermost `if` with masks.
+    pub arm: Option<Arm>,
     /// Where to go on when no lane is active any more: behind the arm or the iteration that the last one has left.
     pub nobody: Label,
     pub loops: Vec<InLoop>,
@@ -451,8 +469,25 @@ impl Lower<'_> {
                 (Axis::Y | Axis::Z, None) => self.at_block(|lower| lower.imm(0)),
             };
         }
-        // A table by block: where it begins along x, y and z.
         let lanes = self.geometry.lanes();
+        if nx.is_power_of_two() && ny.is_power_of_two() {
+            // Its bits are those of x, then those of y, then those of z.
+            let (below, own) = match axis {
+                Axis::X => (0, nx),
+                Axis::Y => (nx.trailing_zeros(), ny),
+                Axis::Z => (nx.trailing_zeros() + ny.trailing_zeros(), 1 << 10),
+            };
+            if axis == Axis::X && nx == lanes {
+                return self.at_block(|lower| lower.imm(0));
+            }
+            return self.at_block(|lower| {
+                let shifted = lower.new_g();
+                let op = GShift::Right;
+                lower.push(Inst::GShift { op, width: Width::W32, d: shifted, a: block, imm: below as u8 });
+                lower.g2(G2::and, Width::W32, shifted, GSrc::Imm(own as i32 - 1))
+            });
+        }
+        // A table by block: where it begins along x, y and z.
         let starts: Vec<u32> = (0..self.geometry.blocks())
             .map(|n| {
                 let first = n * lanes;
@@ -681,7 +716,7 @@ impl Lower<'_> {
     }
 
     /// A value as operands, which may be constants in memory.
-    pub fn sources(&mut self, value: Value) -> SmallVec<[Src; 4]> {
+    pub fn sources(&mut self, value: Value) -> SmallVec<[Src; 8]> {
         match self.loc(value, 0) {
             Loc::Lit(bits) => {
                 let ty = self.ty(value);
@@ -818,6 +853,12 @@ impl Lower<'_> {
         self.push(Inst::JumpIf { cond: Cond::Equal, width: Width::W32, a: bits, b: GSrc::Imm(0), to });
     }
 
+    /// Jumps if a lane of the mask is active.
+    pub fn jump_if_some(&mut self, mask: &Parts, to: Label) {
+        let bits = self.any_bits(mask);
+        self.push(Inst::JumpIf { cond: Cond::NotEqual, width: Width::W32, a: bits, b: GSrc::Imm(0), to });
+    }
+
     /// A number that is zero iff no lane is active.
     fn any_bits(&mut self, mask: &Parts) -> G {
         let mut any = mask[0];
@@ -842,7 +883,7 @@ impl Lower<'_> {
 
     /// One bit per lane that is active.
     pub fn mask_bits(&mut self, mask: &Mask) -> G {
-        let Some(mask) = mask else { return self.imm((1u64 << self.geometry.lanes()) - 1) };
+        let Some(mask) = mask else { return self.imm(u64::MAX >> (64 - self.geometry.lanes())) };
         let mut all: Option<G> = None;
         for (part, v) in mask.clone().into_iter().enumerate() {
             let bits = self.new_g();
@@ -852,8 +893,8 @@ impl Lower<'_> {
                 Some(all) => {
                     let shifted = self.new_g();
                     let op = GShift::Left;
-                    self.push(Inst::GShift { op, width: Width::W32, d: shifted, a: bits, imm: 8 * part as u8 });
-                    self.g2(G2::or, Width::W32, all, shifted)
+                    self.push(Inst::GShift { op, width: Width::W64, d: shifted, a: bits, imm: 8 * part as u8 });
+                    self.g2(G2::or, Width::W64, all, shifted)
                 }
             });
         }

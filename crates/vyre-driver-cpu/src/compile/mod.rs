@@ -4,7 +4,7 @@
 //! Kernel ──▶ Ssa ──passes, hoist, unroll──▶ Ssa ──shapes, facts──▶ phases of segments ──lower──▶ machine::lir ──▶ bytes
 //! ```
 //!
-//! A workgroup's invocations become the lanes of *blocks*, 8, 16 or 32 at a time ([`geometry`]). What is uniform is scalar code, the rest
+//! A workgroup's invocations become the lanes of *blocks*, 8, 16, 32 or 64 at a time ([`geometry`]). What is uniform is scalar code, the rest
 //! vectors ([`shape`]); control that lanes take apart is masks ([`control`]); barriers cut the program into segments, each of which runs for
 //! all blocks ([`group`]). What code needs to know of a dispatch it finds in a [`context`].
 
@@ -20,18 +20,22 @@ mod geometry;
 mod group;
 mod helpers;
 mod hoist;
+mod loops;
 mod lower;
 mod ops;
 mod shape;
 mod shared;
 pub(crate) mod show;
 mod unroll;
+mod width;
 
 use crate::machine::alloc::{Allocation, allocate};
 use crate::machine::dead::remove_dead;
 use crate::machine::encode::{Encoded, encode};
+use crate::machine::fold::fold_loads;
 use crate::machine::lir::{Base, Cond, G2, GLoadKind, GSrc, Inst, Label, Mem, Width};
 use crate::machine::memory::CodeMemory;
+use crate::machine::order::reorder;
 use crate::machine::reg::G;
 use crate::run::{Job, MachineCode, Scratch, Stopped};
 use atomics::{MAX_OWN, Own};
@@ -40,7 +44,7 @@ use context::{BUFFERS, BoundBuffer, Context, NO_TRAP};
 use geometry::Geometry;
 use group::{Item, Slots};
 use lower::{Facts, Lower, Pool};
-use shape::{Shape, Shapes};
+use shape::Shapes;
 use std::collections::HashMap;
 use std::mem::offset_of;
 use std::ops::Range;
@@ -48,9 +52,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use vyre_foundation::analysis::{Bounds, Floats, Loops, Ranges};
 use vyre_foundation::kernel::Kernel;
-use vyre_foundation::ssa::{InstKind, Ssa, Terminator};
+use vyre_foundation::ssa::Ssa;
 use vyre_host_floats::with_default_state;
-use vyre_scalar::memory::byte_length;
 
 /// Why a kernel is left to the portable evaluator.
 #[derive(Clone, Debug)]
@@ -146,34 +149,34 @@ fn prepared(kernel: &Arc<Kernel>) -> Ssa {
 struct Choice {
     attempt: Attempt,
     geometry: Geometry,
-    /// How many vectors, and how much of them went to the frame.
+    /// How many vectors, and how many more instructions for what is in the frame.
     tried: Vec<(u32, f32)>,
 }
 
-/// Code with the most vectors at a time whose values fit the registers.
+/// Code with as many vectors at a time as fill the time that instructions take, if not too much of them goes to the frame for it.
 fn choose(ssa: &Ssa) -> Result<Choice, Refused> {
     let mut tried = Vec::new();
-    let candidates = parts_of(ssa);
-    let mut chosen = None;
+    let (candidates, wait) = width::candidates(ssa);
+    let mut chosen: Option<(Attempt, u32, f32)> = None;
     for parts in candidates {
         let attempt = Attempt::of(ssa, parts)?;
         tried.push((parts, attempt.spilled));
-        let fits = attempt.spilled <= if parts > 4 { MAX_SPILLED_WAITING } else { MAX_SPILLED };
-        chosen = Some((attempt, parts));
+        let fits = attempt.spilled <= MAX_SPILLED;
+        let time = wait.time(parts, attempt.spilled);
+        if chosen.as_ref().is_none_or(|(_, _, best)| time <= *best) {
+            chosen = Some((attempt, parts, time));
+        }
         if fits {
             break;
         }
     }
-    let (attempt, parts) = chosen.ok_or_else(|| Refused("there is no number of lanes for it".into()))?;
+    let (attempt, parts, _) = chosen.ok_or_else(|| Refused("there is no number of lanes for it".into()))?;
     let geometry = Geometry::new(ssa.kernel.workgroup_size, parts, ssa.kernel.size_matters().is_none());
     Ok(Choice { attempt, geometry, tried })
 }
 
-/// How many of the mentions of vectors may be in the frame before fewer vectors are taken at a time.
+/// How many instructions more, for what is in the frame, are no reason to try fewer vectors at a time.
 const MAX_SPILLED: f32 = 0.04;
-
-/// The same for code that waits for memory all the time.
-const MAX_SPILLED_WAITING: f32 = 0.3;
 
 /// The code of a phase, with places for its registers.
 struct Phase {
@@ -187,7 +190,7 @@ struct Phase {
 /// Code that has places for its registers.
 struct Attempt {
     phases: Vec<Phase>,
-    /// The part of vectors' mentions that is in the frame, in the worst phase.
+    /// How many instructions more there are for what is in the frame, in the worst phase.
     spilled: f32,
     slots_bytes: usize,
     own: Vec<Own>,
@@ -229,7 +232,16 @@ impl Attempt {
                 return Err(Refused("it is too long".into()));
             }
             remove_dead(&mut code, generals, vectors);
-            let allocation = allocate(&mut code, generals, vectors);
+            fold_loads(&mut code, vectors);
+            let mut ordered = code.clone();
+            let mut allocation = allocate(&mut code, generals, vectors);
+            if allocation.spilled > 0.0 {
+                reorder(&mut ordered, generals, vectors);
+                let other = allocate(&mut ordered, generals, vectors);
+                if other.spilled < allocation.spilled {
+                    (code, allocation) = (ordered, other);
+                }
+            }
             attempt.spilled = attempt.spilled.max(allocation.spilled);
             attempt.phases.push(Phase { code, labels, scratch, pool, allocation });
         }
@@ -260,64 +272,6 @@ fn hash_code(hasher: &mut blake3::Hasher, encoded: &Encoded) {
         rest = at + size_of::<u64>();
     }
     hasher.update(&encoded.bytes[rest..]);
-}
-
-/// How many vectors a block may have, the most first.
-///
-/// More vectors hide the time that single instructions take. They have to fit the workgroup: whole rows of it stay rows, and no
-/// block has lanes that are nobody which a smaller one would not have. Lanes that go different ways waste the time of the others, so that
-/// where loops are left one by one two vectors are enough.
-fn parts_of(ssa: &Ssa) -> Vec<u32> {
-    let kernel = &ssa.kernel;
-    let size = kernel.workgroup_size;
-    let least = if kernel.uses.subgroup { kernel.subgroup.unwrap_or(1).div_ceil(geometry::WIDTH).max(1) } else { 1 };
-    let may_be_flat = kernel.size_matters().is_none();
-    let one = Geometry::new(size, 1, may_be_flat);
-    let shapes = Shapes::of(ssa, &one);
-    let mut diverges = false;
-    ssa.for_each_inst(ssa.root, &mut |id, _| diverges |= shapes.is_divergent(id));
-    let retires = group::ssa_retires(ssa);
-    let many = one.flat && waits_for_memory(ssa, &shapes);
-    let mut parts: Vec<u32> = [8, 4, 2, 1]
-        .into_iter()
-        .filter(|parts| {
-            let geometry = Geometry::new(size, *parts, may_be_flat);
-            // The last block of a range has a mask; where invocations are done early all have one anyway.
-            let no_more_masks = !geometry.has_tail() || one.has_tail() || geometry.flat && retires;
-            let fits = (geometry.rows || !one.rows) && no_more_masks;
-            let not_wasted = geometry.flat || geometry.total().div_ceil(geometry::WIDTH) >= *parts;
-            let wanted = !(diverges && *parts > 2) && (many || *parts <= 4);
-            *parts >= least && (*parts == least || fits && not_wasted && wanted)
-        })
-        .collect();
-    if parts.is_empty() {
-        parts.push(least);
-    }
-    parts
-}
-
-/// Whether there is a loop whose time is that of memory, so that more lanes cost next to nothing: one in which each iteration looks up what
-/// the one before has found, or one that reads bytes, of which more lanes use more of each line that comes.
-fn waits_for_memory(ssa: &Ssa, shapes: &Shapes) -> bool {
-    let uses = &ssa.kernel.uses;
-    // Lanes that are numbered one by one are 32 at the most.
-    if uses.atomics || uses.subgroup || uses.trap || group::ssa_retires(ssa) {
-        return false;
-    }
-    let mut found = false;
-    ssa.for_each_inst(ssa.root, &mut |_, inst| {
-        let InstKind::Loop { body, .. } = inst.kind else { return };
-        let Terminator::Yield(carried) = &ssa.region(body).end else { return };
-        for id in &ssa.region(body).insts {
-            let InstKind::Load { buffer, index, .. } = ssa.inst(*id).kind else { continue };
-            found |= match shapes.shape(index) {
-                Shape::Varying => ssa.inst(*id).results.iter().any(|result| carried.contains(result)),
-                Shape::Linear(1) => byte_length(&ssa.kernel.buffer(buffer).element, 1) == Some(1),
-                Shape::Uniform | Shape::Linear(_) => false,
-            };
-        }
-    });
-    found
 }
 
 fn count_uses(ssa: &Ssa, uses: &mut [u32]) {
@@ -357,6 +311,7 @@ impl<'a> Lower<'a> {
             lengths: HashMap::new(),
             mask: None,
             scopes: Vec::new(),
+            arm: None,
             nobody: Label(0),
             loops: Vec::new(),
             bail: Label(0),

@@ -14,7 +14,7 @@ use crate::machine::reg::V;
 use smallvec::{SmallVec, smallvec};
 use vyre_foundation::ir::{BinaryOp, TernaryOp, UnaryOp};
 use vyre_foundation::ssa::{Op, Value};
-use vyre_spec::Scalar;
+use vyre_spec::{Law, Scalar};
 
 impl Lower<'_> {
     pub fn op(&mut self, result: Value, op: &Op) {
@@ -131,6 +131,9 @@ impl Lower<'_> {
                 self.fit(ty, op.info().result_type(ty), results)
             }
             Op::Binary { op, ty, left, right } => {
+                // Only the second operand can be in memory, where literals are.
+                let turned = op.info().law == Law::Commutes && self.ssa.literal(left).is_some();
+                let (left, right) = if turned { (right, left) } else { (left, right) };
                 let a = self.vectors(left, 0);
                 let mut b = self.sources(right);
                 if is_wide(ty) && is_amount(op) {

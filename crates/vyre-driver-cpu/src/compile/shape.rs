@@ -34,6 +34,8 @@ pub(crate) struct Shapes {
     divergent: Vec<bool>,
     /// By instruction: how control can leave it other than through its end.
     escapes: Vec<Escapes>,
+    /// By value: how often it is used inside, not counting what goes from one iteration to the next.
+    uses: Vec<u32>,
 }
 
 /// How control can leave an instruction, other than through its end.
@@ -64,7 +66,9 @@ impl Shapes {
             values: vec![None; ssa.values.len()],
             divergent: vec![false; ssa.insts.len()],
             escapes: vec![Escapes::default(); ssa.insts.len()],
+            uses: vec![0; ssa.values.len()],
         };
+        shapes.count_uses(ssa, ssa.root, false);
         for (n, info) in ssa.values.iter().enumerate() {
             if let Def::Leaf(leaf) = info.def {
                 shapes.values[n] = Some(leaf_shape(leaf, geometry));
@@ -92,6 +96,19 @@ impl Shapes {
 
     pub fn escapes(&self, inst: InstId) -> Escapes {
         self.escapes[inst.index()]
+    }
+
+    fn count_uses(&mut self, ssa: &Ssa, region: RegionId, is_loop: bool) {
+        let region = ssa.region(region);
+        for id in &region.insts {
+            let inst = ssa.inst(*id);
+            inst.kind.for_each_operand(&mut |value| self.uses[value.index()] += 1);
+            let is_loop = matches!(inst.kind, InstKind::Loop { .. });
+            inst.kind.regions().for_each(|inner| self.count_uses(ssa, inner, is_loop));
+        }
+        if let (Terminator::Yield(values), false) = (&region.end, is_loop) {
+            values.iter().for_each(|value| self.uses[value.index()] += 1);
+        }
     }
 
     fn find_escapes(&mut self, ssa: &Ssa, region: RegionId) -> Escapes {
@@ -274,12 +291,33 @@ impl Walk<'_> {
                 }
                 next = Some(values[n]);
             }
+            // What is only counted for afterwards is counted by each lane for itself: those who have left keep theirs without ado.
+            if divergent && self.get(*arg) == Some(Shape::Uniform) && self.is_tally(*arg, n, &ends) {
+                self.set(*arg, Some(Shape::Varying));
+            }
             let result = self.ssa.inst(id).results.get(n).copied();
             if let Some(result) = result {
                 let shape = if divergent { Some(Shape::Varying) } else { self.get(*arg) };
                 self.set(result, shape);
             }
         }
+    }
+
+    /// Whether a carried number is used for nothing inside but what it is in the next iteration.
+    fn is_tally(&self, arg: Value, n: usize, ends: &[(&[Value], bool)]) -> bool {
+        let uses = |value: Value| self.shapes.uses[value.index()];
+        let mut steps = 0;
+        let all = ends.iter().filter(|(_, is_break)| !is_break).all(|(values, _)| {
+            let next = values[n];
+            let is_step = matches!(
+                self.ssa.op(next),
+                Some(Op::Binary { op: BinaryOp::Add | BinaryOp::Sub, ty: Scalar::U32 | Scalar::I32, left, right })
+                    if *left == arg || *right == arg
+            );
+            steps += u32::from(is_step);
+            is_step && uses(next) == 0
+        });
+        all && steps == uses(arg)
     }
 
     fn op(&self, op: &Op, ty: ValueType) -> Option<Shape> {

@@ -32,7 +32,11 @@ pub fn decisions(program: &Program) -> Result<String, Report> {
     let Geometry { size: [x, y, z], parts, flat, rows } = geometry;
     let _ = writeln!(text, "; {parts} x 8 lanes of a workgroup of {x} x {y} x {z}{}", tail(&geometry));
     for (parts, spilled) in tried {
-        let _ = writeln!(text, ";   with {parts} vectors {:.1} % of the mentions of vectors are in the frame", 100.0 * spilled);
+        let _ = writeln!(
+            text,
+            ";   with {parts} vectors {:.1} % more instructions, between registers and the frame",
+            100.0 * spilled
+        );
     }
     if flat {
         let _ = writeln!(

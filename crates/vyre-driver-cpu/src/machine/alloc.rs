@@ -11,6 +11,7 @@
 //! All of it is one walk over the code, and one over the lives in the order of their beginnings for each kind of register; the time is
 //! linear in both.
 
+use super::fold::operand;
 use super::lir::{AnyReg, Inst, Role, Src, Width};
 use super::reg::{G, Place, V};
 use std::cmp::Reverse;
@@ -36,7 +37,7 @@ pub(crate) struct Allocation {
     pub vector_slots: u32,
     /// One per call, in order: the registers that it has to leave as they are and would not.
     pub saved: Vec<Saved>,
-    /// The part of the mentions of vectors that is in the frame, iterations counted.
+    /// How many instructions only bring vectors to the frame or back, as a part of those on vectors, iterations counted.
     pub spilled: f32,
 }
 
@@ -71,7 +72,7 @@ pub(crate) fn allocate(code: &mut [Inst], general: u32, vectors: u32) -> Allocat
     let mut saved = vec![Saved::default(); calls.len()];
     g.across(&places_g.places, &calls, |call, bits| saved[call].general = bits & !KEPT_BY_CALLS);
     v.across(&places_v.places, &calls, |call, bits| saved[call].vectors = bits);
-    let spilled = v.spilled(&places_v.places);
+    let spilled = if places_v.slots > 0 { spilled(code, &places_v.places) } else { 0.0 };
     Allocation {
         saved,
         spilled,
@@ -191,19 +192,37 @@ fn weight_at(depth: u32) -> f32 {
     8f32.powi(depth.min(6) as i32)
 }
 
-impl Lives {
-    /// The part of all mentions that is in the frame.
-    fn spilled(&self, places: &[Place]) -> f32 {
-        let (mut all, mut in_frame) = (1f32, 0f32);
-        for (life, place) in self.lives.iter().zip(places) {
-            all += life.uses;
-            if let Place::Slot(_) = place {
-                in_frame += life.uses;
+/// How many instructions only bring vectors to the frame or back, as a part of those on vectors.
+fn spilled(code: &mut [Inst], places: &[Place]) -> f32 {
+    let in_frame = |reg: &V| matches!(places[reg.0 as usize], Place::Slot(_));
+    let (mut all, mut moves) = (1f32, 0f32);
+    let (mut depth, mut cold) = (0u32, 0);
+    for inst in code {
+        depth += u32::from(matches!(inst, Inst::LoopBegin));
+        depth -= u32::from(matches!(inst, Inst::LoopEnd));
+        cold += inst.cold_depth();
+        let (mut mentions, mut away) = (0u32, 0u32);
+        inst.for_each_reg(&mut |reg, _| {
+            if let AnyReg::V(reg) = reg {
+                mentions += 1;
+                away += u32::from(in_frame(reg));
             }
+        });
+        if mentions == 0 {
+            continue;
         }
-        in_frame / all
+        // One operand is read where it is, and a move is a load or a store anyway.
+        let exchanged = matches!(inst, Inst::V3 { op, a, b: Src::Reg(b), .. } if op.commutes() && in_frame(a) && !in_frame(b));
+        let in_place = matches!(operand(inst), Some(Src::Reg(reg)) if in_frame(reg));
+        let saved = u32::from(away > 0 && (exchanged || in_place || matches!(inst, Inst::VMov { .. })));
+        let weight = if cold > 0 { 0.01 } else { weight_at(depth) };
+        all += weight;
+        moves += weight * (away - saved) as f32;
     }
+    moves / all
+}
 
+impl Lives {
     #[inline]
     fn mention(&mut self, reg: u32, time: u32, writes: bool, weight: f32, inside: u32, loops: &[Loop]) {
         let life = &mut self.lives[reg as usize];

@@ -1,9 +1,10 @@
-//! Takes out instructions whose results nobody reads.
+//! Takes out instructions whose results nobody reads, and labels that nobody jumps to.
 //!
 //! Lowering makes a value where it is defined, and then finds that an address has it as a displacement, or that only a path needs it that
 //! computes it by itself.
 
 use super::lir::{AnyReg, Inst, Role};
+use std::collections::HashSet;
 
 /// Takes out what nobody reads, backwards, so that what only that has read goes too.
 pub(crate) fn remove_dead(code: &mut Vec<Inst>, general: u32, vectors: u32) {
@@ -20,6 +21,12 @@ pub(crate) fn remove_dead(code: &mut Vec<Inst>, general: u32, vectors: u32) {
         });
     }
     let mut kept = vec![true; code.len()];
+    let targets: HashSet<u32> = code.iter().filter_map(Inst::target).map(|label| label.0).collect();
+    for (n, inst) in code.iter().enumerate() {
+        if let Inst::Label(label) = inst {
+            kept[n] = targets.contains(&label.0);
+        }
+    }
     for (n, inst) in code.iter_mut().enumerate().rev() {
         if !is_pure(inst) {
             continue;

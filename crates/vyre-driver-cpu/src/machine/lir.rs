@@ -404,12 +404,12 @@ pub(crate) enum Inst {
         x: G,
         y: G,
     },
-    /// How many zero bits are below the lowest one.
+    /// How many zero bits are below the lowest one, of 64.
     LowestBit {
         d: G,
         a: G,
     },
-    /// Without the lowest one bit.
+    /// Without the lowest one bit, of 64.
     ClearLowest {
         d: G,
         a: G,
@@ -509,6 +509,11 @@ impl Inst {
                 | Inst::ColdEnd
                 | Inst::Return
         )
+    }
+
+    /// Where it may jump to.
+    pub fn target(&self) -> Option<Label> {
+        if let Inst::Jump(to) | Inst::JumpIf { to, .. } | Inst::JumpIfByte { to, .. } = self { Some(*to) } else { None }
     }
 
     /// How much further inside of cold parts the code behind it is.

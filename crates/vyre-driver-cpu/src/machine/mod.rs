@@ -5,10 +5,12 @@ pub(crate) mod asm;
 pub(crate) mod dead;
 pub(crate) mod encode;
 pub(crate) mod families;
+pub(crate) mod fold;
 pub(crate) mod lir;
 #[cfg(any(feature = "listing", test))]
 pub(crate) mod listing;
 pub(crate) mod memory;
+pub(crate) mod order;
 pub(crate) mod reg;
 
 #[cfg(test)]

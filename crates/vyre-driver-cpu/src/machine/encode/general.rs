@@ -39,7 +39,7 @@ const fn shift_by(op: GShift, width: Width) -> Vex {
     };
     Vex { prefix, map: Map::M0F38, wide: matches!(width, Width::W64), code }
 }
-const BLSR: Vex = Vex { prefix: Prefix::None, map: Map::M0F38, wide: false, code: 0xF3 };
+const BLSR: Vex = Vex { prefix: Prefix::None, map: Map::M0F38, wide: true, code: 0xF3 };
 const BLSR_NUMBER: u8 = 1;
 
 impl Width {
@@ -323,7 +323,7 @@ impl Encoder<'_> {
             }
             Inst::LowestBit { d, a } => {
                 let (a, to) = (self.rm(a), self.write_g(d));
-                self.asm.op(TZCNT, Size::B4, to, a);
+                self.asm.op(TZCNT, Size::B8, to, a);
                 self.done_g(d, to);
             }
             Inst::ClearLowest { d, a } => {

@@ -411,8 +411,8 @@ fn general_registers() {
                 }
             }
         }
-        check(Inst::LowestBit { d: g(d), a: g(a) }, &[("tzcnt", &[R32(d), R32(a)])]);
-        check(Inst::ClearLowest { d: g(d), a: g(a) }, &[("blsr", &[R32(d), R32(a)])]);
+        check(Inst::LowestBit { d: g(d), a: g(a) }, &[("tzcnt", &[R64(d), R64(a)])]);
+        check(Inst::ClearLowest { d: g(d), a: g(a) }, &[("blsr", &[R64(d), R64(a)])]);
         check(Inst::GMov { width: Width::W32, d: g(d), a: g(a) }, &[("mov", &[R32(d), R32(a)])]);
     }
 }

@@ -11,8 +11,10 @@ mod vectors;
 
 use super::alloc::{Allocation, allocate};
 use super::encode::encode;
+use super::fold::fold_loads;
 use super::lir::Inst;
 use super::memory::CodeMemory;
+use super::order::reorder;
 use super::reg::{G, V};
 use model::Model;
 
@@ -48,11 +50,27 @@ impl Program {
         CodeMemory::new(&encoded.bytes).unwrap()
     }
 
-    /// As [`Self::run`], with places of allocation. The model runs the code as it was before.
+    /// As [`Self::run`], with places of allocation, each with and without the passes before it. The model runs the code as it was
+    /// before. The first that differ, or the last.
     fn run_allocated(&self, context: &mut Context) -> [Vec<u8>; 2] {
-        let mut allocated = self.clone();
-        let allocation = allocated.allocate();
-        self.compare(&allocated.assemble(&allocation), context)
+        let before = context.bytes().to_vec();
+        let mut results = [Vec::new(), Vec::new()];
+        for (folds, orders) in [(false, false), (true, false), (false, true), (true, true)] {
+            context.bytes().copy_from_slice(&before);
+            let mut allocated = self.clone();
+            if folds {
+                fold_loads(&mut allocated.code, self.vectors);
+            }
+            if orders {
+                reorder(&mut allocated.code, self.general, self.vectors);
+            }
+            let allocation = allocated.allocate();
+            results = self.compare(&allocated.assemble(&allocation), context);
+            if results[0] != results[1] {
+                break;
+            }
+        }
+        results
     }
 
     /// Runs it as machine code, and then by the model on the same memory as it was before; the bytes that each left there.

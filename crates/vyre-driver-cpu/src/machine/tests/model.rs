@@ -309,10 +309,10 @@ impl<'a> Model<'a> {
                 let chosen = if holds(cond, width, self.g(a), self.gsrc(width, b)) { x } else { y };
                 self.g[d.0 as usize] = self.g(chosen);
             }
-            Inst::LowestBit { d, a } => self.g[d.0 as usize] = (self.g(a) as u32).trailing_zeros().into(),
+            Inst::LowestBit { d, a } => self.g[d.0 as usize] = self.g(a).trailing_zeros().into(),
             Inst::ClearLowest { d, a } => {
-                let a = self.g(a) as u32;
-                self.g[d.0 as usize] = (a & a.wrapping_sub(1)).into();
+                let a = self.g(a);
+                self.g[d.0 as usize] = a & a.wrapping_sub(1);
             }
             Inst::PopCount { width, d, a } => self.g[d.0 as usize] = cut(width, self.g(a)).count_ones().into(),
             Inst::Rmw { op, d, at, a, locked: _ } => {
