@@ -644,22 +644,18 @@ impl Lower<'_> {
     fn gather_small(&mut self, buffer: BufferId, element: Element, index: &Parts, active: &Parts) -> Parts {
         self.frame(area::BYTES);
         let zero = self.zero();
-        let mut loaded = Parts::new();
-        for (index, active) in index.chunks(area::VECTORS).zip(active.chunks(area::VECTORS)) {
-            for (n, index) in index.iter().enumerate() {
-                self.push(Inst::Store { kind: StoreKind::Full, to: Mem::frame(area::INDEX + 32 * n), v: *index });
-                self.push(Inst::Store { kind: StoreKind::Full, to: Mem::frame(area::RESULT + 32 * n), v: zero });
-            }
-            let bits = self.mask_bits(&Some(active.into()));
-            self.each_lane(bits, |lower, lane| {
-                let index = lower.load_g(GLoadKind::W32, lane_at(area::INDEX, lane, 4));
-                let at = lower.element_at(buffer, element, index);
-                let value = lower.load_g(element.g_load(), at);
-                lower.push(Inst::GStore { kind: GStoreKind::B4, to: lane_at(area::RESULT, lane, 4), a: value });
-            });
-            loaded.extend((0..index.len()).map(|n| self.load(LoadKind::Full, Mem::frame(area::RESULT + 32 * n))));
+        for (n, index) in index.iter().enumerate() {
+            self.push(Inst::Store { kind: StoreKind::Full, to: Mem::frame(area::INDEX + 32 * n), v: *index });
+            self.push(Inst::Store { kind: StoreKind::Full, to: Mem::frame(area::RESULT + 32 * n), v: zero });
         }
-        loaded
+        let bits = self.mask_bits(&Some(active.clone()));
+        self.each_lane(bits, |lower, lane| {
+            let index = lower.load_g(GLoadKind::W32, lane_at(area::INDEX, lane, 4));
+            let at = lower.element_at(buffer, element, index);
+            let value = lower.load_g(element.g_load(), at);
+            lower.push(Inst::GStore { kind: GStoreKind::B4, to: lane_at(area::RESULT, lane, 4), a: value });
+        });
+        (0..index.len()).map(|n| self.load(LoadKind::Full, Mem::frame(area::RESULT + 32 * n))).collect()
     }
 
     /// Runs code for each lane whose bit is set.
@@ -879,29 +875,22 @@ impl Lower<'_> {
             let inside = self.inside(buffer, &indices, highest);
             Some(self.both(&inside, &mask))
         };
-        let active = match active {
-            Some(active) => active,
-            None => self.mask_vectors(),
-        };
         let wide = element == Element::Double;
-        let vectors = area::VECTORS * if wide { 2 } else { 1 };
-        for (chunk, (index, active)) in indices.chunks(area::VECTORS).zip(active.chunks(area::VECTORS)).enumerate() {
-            for (n, index) in index.iter().enumerate() {
-                self.push(Inst::Store { kind: StoreKind::Full, to: Mem::frame(area::INDEX + 32 * n), v: *index });
+        for (n, index) in indices.iter().enumerate() {
+            self.push(Inst::Store { kind: StoreKind::Full, to: Mem::frame(area::INDEX + 32 * n), v: *index });
+        }
+        let bits = self.mask_bits(&active);
+        for (component, parts) in values.iter().enumerate() {
+            for (n, v) in parts.iter().enumerate() {
+                self.push(Inst::Store { kind: StoreKind::Full, to: Mem::frame(area::FIRST + 32 * n), v: *v });
             }
-            let bits = self.mask_bits(&Some(active.into()));
-            for (component, parts) in values.iter().enumerate() {
-                for (n, v) in parts.iter().skip(chunk * vectors).take(vectors).enumerate() {
-                    self.push(Inst::Store { kind: StoreKind::Full, to: Mem::frame(area::FIRST + 32 * n), v: *v });
-                }
-                self.each_lane(bits, |lower, lane| {
-                    let index = lower.load_g(GLoadKind::W32, lane_at(area::INDEX, lane, 4));
-                    let kind = if wide { GLoadKind::W64 } else { GLoadKind::W32 };
-                    let value = lower.load_g(kind, lane_at(area::FIRST, lane, if wide { 8 } else { 4 }));
-                    let at = lower.element_at(buffer, element, index).plus(4 * component);
-                    lower.push(Inst::GStore { kind: element.g_store(), to: at, a: value });
-                });
-            }
+            self.each_lane(bits, |lower, lane| {
+                let index = lower.load_g(GLoadKind::W32, lane_at(area::INDEX, lane, 4));
+                let kind = if wide { GLoadKind::W64 } else { GLoadKind::W32 };
+                let value = lower.load_g(kind, lane_at(area::FIRST, lane, if wide { 8 } else { 4 }));
+                let at = lower.element_at(buffer, element, index).plus(4 * component);
+                lower.push(Inst::GStore { kind: element.g_store(), to: at, a: value });
+            });
         }
     }
 

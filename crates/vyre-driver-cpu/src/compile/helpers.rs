@@ -13,8 +13,6 @@ pub(crate) mod area {
     pub const SECOND: usize = 768;
     pub const RESULT: usize = 1280;
     pub const BYTES: usize = 1792;
-    /// Vectors of 32-bit elements that are looked at lane by lane at once.
-    pub const VECTORS: usize = 4;
 }
 
 const UNARY: u64 = 0;

@@ -163,7 +163,7 @@ fn choose(ssa: &Ssa, fault: Option<Fault>) -> Result<Choice, Refused> {
     for parts in candidates {
         let attempt = Attempt::of(ssa, parts, fault)?;
         tried.push((parts, attempt.spilled));
-        let fits = wait.fits(attempt.spilled);
+        let fits = attempt.spilled <= MAX_SPILLED;
         let time = wait.time(parts, attempt.spilled);
         if chosen.as_ref().is_none_or(|(_, _, best)| time <= *best) {
             chosen = Some((attempt, parts, time));
@@ -176,6 +176,9 @@ fn choose(ssa: &Ssa, fault: Option<Fault>) -> Result<Choice, Refused> {
     let geometry = Geometry::new(ssa.kernel.workgroup_size, parts, ssa.kernel.size_matters().is_none());
     Ok(Choice { attempt, geometry, tried })
 }
+
+/// How many instructions more, for what is in the frame, are no reason to try fewer vectors at a time.
+const MAX_SPILLED: f32 = 0.04;
 
 /// The code of a phase, with places for its registers.
 struct Phase {

@@ -5,8 +5,10 @@
 //! How many it takes to fill it follows from the longest way from one iteration to the next, and from how much there is to do for one vector.
 //! Whether that many fit the registers is found by trying.
 
+use super::bytes::Pieces;
 use super::geometry::{self, Geometry};
 use super::group::ssa_retires;
+use super::lower::is_float;
 use super::shape::{Shape, Shapes};
 use std::collections::HashMap;
 use vyre_foundation::ir::{BinaryOp, UnaryOp};
@@ -14,14 +16,12 @@ use vyre_foundation::ssa::{InstKind, Op, RegionId, Ssa, Terminator, Value};
 use vyre_scalar::memory::byte_length;
 use vyre_spec::{Scalar, TernaryOp};
 
-/// How many instructions more, for what is in the frame, are no reason to try fewer vectors at a time.
-const MAX_SPILLED: f32 = 0.04;
-
-/// The same for code that waits for memory all the time.
-const MAX_SPILLED_WAITING: f32 = 0.3;
-
 /// Instructions on vectors that begin in one cycle.
 const PER_CYCLE: u32 = 3;
+
+/// Cycles until a line comes from a cache that is not the first, where nobody could know that it would be asked for. Of bytes, more lanes
+/// use more of each.
+const LINE: u32 = 40;
 
 /// How many vectors a block may have, the most first, and how long iterations wait.
 ///
@@ -37,7 +37,7 @@ pub(crate) fn candidates(ssa: &Ssa) -> (Vec<u32>, Wait) {
     let mut diverges = false;
     ssa.for_each_inst(ssa.root, &mut |id, _| diverges |= shapes.is_divergent(id));
     // What tells lanes by bits of 32-bit numbers is given no more of them.
-    let wait = Wait { for_memory: one.flat && waits_for_memory(ssa, &shapes), ..Wait::of(ssa, &shapes) };
+    let wait = Wait::of(ssa, &shapes);
     let retires = ssa_retires(ssa);
     let wants = if kernel.uses.subgroup || retires { wait.vectors().min(4) } else { wait.vectors() };
     let mut parts: Vec<u32> = [8, 4, 2, 1]
@@ -58,30 +58,6 @@ pub(crate) fn candidates(ssa: &Ssa) -> (Vec<u32>, Wait) {
     (parts, wait)
 }
 
-/// Whether there is a loop whose time is that of memory, so that more lanes cost next to nothing: one in which each iteration looks up what
-/// the one before has found, or one that reads bytes, of which more lanes use more of each line that comes.
-fn waits_for_memory(ssa: &Ssa, shapes: &Shapes) -> bool {
-    let uses = &ssa.kernel.uses;
-    // Lanes that are numbered one by one are 32 at the most.
-    if uses.atomics || uses.subgroup || uses.trap || ssa_retires(ssa) {
-        return false;
-    }
-    let mut found = false;
-    ssa.for_each_inst(ssa.root, &mut |_, inst| {
-        let InstKind::Loop { body, .. } = inst.kind else { return };
-        let Terminator::Yield(carried) = &ssa.region(body).end else { return };
-        for id in &ssa.region(body).insts {
-            let InstKind::Load { buffer, index, .. } = ssa.inst(*id).kind else { continue };
-            found |= match shapes.shape(index) {
-                Shape::Varying => ssa.inst(*id).results.iter().any(|result| carried.contains(result)),
-                Shape::Linear(1) => byte_length(&ssa.kernel.buffer(buffer).element, 1) == Some(1),
-                Shape::Uniform | Shape::Linear(_) => false,
-            };
-        }
-    });
-    found
-}
-
 /// How iterations wait for each other, in the loop in which they do the most.
 #[derive(Clone, Copy)]
 pub(crate) struct Wait {
@@ -89,21 +65,22 @@ pub(crate) struct Wait {
     latency: u32,
     /// Instructions for one vector.
     work: u32,
-    /// Whether it is memory that they wait for.
-    for_memory: bool,
 }
 
 impl Wait {
     fn of(ssa: &Ssa, shapes: &Shapes) -> Wait {
-        let mut longest = Wait { latency: 0, work: 1, for_memory: false };
+        let mut longest = Wait { latency: 0, work: 1 };
+        let mut uses = vec![0; ssa.values.len()];
+        super::count_uses(ssa, &mut uses);
+        let pieces = &Pieces::of(ssa, shapes, &uses);
         ssa.for_each_inst(ssa.root, &mut |_, inst| {
             if let InstKind::Loop { body, .. } = inst.kind {
-                let mut way = Way { ssa, shapes, late: HashMap::new(), work: 0, has_loop: false };
+                let mut way = Way { ssa, shapes, pieces, late: HashMap::new(), work: 0, lines: 0, has_loop: false };
                 way.late.extend(ssa.region(body).args[1..].iter().map(|arg| (*arg, 0)));
                 way.region(body);
-                let latency = way.latest(ssa.region(body).end.values());
+                let latency = way.latest(ssa.region(body).end.values()).max(way.lines);
                 if !way.has_loop && latency * longest.work > longest.latency * way.work {
-                    longest = Wait { latency, work: way.work.max(1), for_memory: false };
+                    longest = Wait { latency, work: way.work.max(1) };
                 }
             }
         });
@@ -112,15 +89,7 @@ impl Wait {
 
     /// How many vectors fill the time: 1, 2, 4 or 8.
     fn vectors(self) -> u32 {
-        if self.for_memory {
-            return 8;
-        }
         (self.latency * PER_CYCLE).div_ceil(self.work).next_power_of_two().min(8)
-    }
-
-    /// Whether so many instructions more are no reason to try fewer vectors.
-    pub fn fits(self, more: f32) -> bool {
-        more <= if self.for_memory { MAX_SPILLED_WAITING } else { MAX_SPILLED }
     }
 
     /// Cycles of an iteration for one of so many vectors, if there are so many more instructions.
@@ -134,10 +103,13 @@ impl Wait {
 struct Way<'a> {
     ssa: &'a Ssa,
     shapes: &'a Shapes,
+    pieces: &'a Pieces,
     /// By value that depends on the iteration before: cycles since that was done.
     late: HashMap<Value, u32>,
     /// Instructions for one vector.
     work: u32,
+    /// Cycles that it waits for memory, whatever the iteration before has done.
+    lines: u32,
     has_loop: bool,
 }
 
@@ -152,13 +124,28 @@ impl Way<'_> {
             let inst = ssa.inst(*id);
             let mut operands = Vec::new();
             inst.kind.for_each_operand(&mut |value| operands.push(value));
+            let is = |test: &dyn Fn(Value) -> bool| inst.results.first().is_some_and(|result| test(*result));
+            if let InstKind::Load { buffer, index, .. } = inst.kind
+                && self.shapes.shape(index) == Shape::Linear(1)
+                && byte_length(&ssa.kernel.buffer(buffer).element, 1) == Some(1)
+            {
+                self.lines = LINE;
+            }
             let (latency, work) = match &inst.kind {
+                InstKind::Op(_) | InstKind::Load { .. } if is(&|result| self.pieces.skips(result)) => (0, 0),
+                InstKind::Op(_) if is(&|result| self.pieces.get(result).is_some()) => (7, 1),
+                InstKind::Op(Op::Binary { op: BinaryOp::Mul, ty, right, .. })
+                    if !is_float(*ty) && ssa.literal(*right).is_some_and(u64::is_power_of_two) =>
+                {
+                    (1, 1)
+                }
                 InstKind::Op(op) if self.shapes.shape(inst.results[0]) == Shape::Varying => cost(op),
                 InstKind::Op(_) => (1, 0),
                 InstKind::Load { index, .. } => match self.shapes.shape(*index) {
                     Shape::Uniform => (6, 0),
                     Shape::Linear(_) => (7, 1),
-                    Shape::Varying => (20, 12),
+                    // As measured: eight at a time hardly wait for each other, four do.
+                    Shape::Varying => (28, 12),
                 },
                 InstKind::Store { .. } => (0, 1),
                 InstKind::Atomic { .. } | InstKind::Subgroup { .. } => (30, 30),

@@ -105,6 +105,7 @@ pub(super) fn operand(inst: &mut Inst) -> Option<&mut Src> {
         | Inst::ClearLowest { .. }
         | Inst::PopCount { .. }
         | Inst::Rmw { .. }
+        | Inst::Change { .. }
         | Inst::CompareExchange { .. }
         | Inst::Change { .. }
         | Inst::Label(_)

@@ -254,6 +254,7 @@ impl Inst {
             | Inst::MaskStore { .. }
             | Inst::GStore { .. }
             | Inst::Rmw { .. }
+            | Inst::Change { .. }
             | Inst::CompareExchange { .. }
             | Inst::Change { .. }
             | Inst::Call { .. } => Memory::Written,
