@@ -107,7 +107,6 @@ pub(super) fn operand(inst: &mut Inst) -> Option<&mut Src> {
         | Inst::Rmw { .. }
         | Inst::Change { .. }
         | Inst::CompareExchange { .. }
-        | Inst::Change { .. }
         | Inst::Label(_)
         | Inst::Jump(_)
         | Inst::JumpIf { .. }

@@ -256,7 +256,6 @@ impl Inst {
             | Inst::Rmw { .. }
             | Inst::Change { .. }
             | Inst::CompareExchange { .. }
-            | Inst::Change { .. }
             | Inst::Call { .. } => Memory::Written,
             Inst::Shift { .. }
             | Inst::Narrow { .. }
