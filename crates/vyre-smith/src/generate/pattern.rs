@@ -121,7 +121,7 @@ impl Generator<'_> {
 
     /// Now and then, makes the value that a variable is to have in the next iteration long before it takes it, so that both are there
     /// for the rest of the body, barriers included.
-    pub fn ahead(&mut self, var: &Variable, body: &mut Vec<Node>) -> Option<Name> {
+    pub fn ahead(&mut self, var: &Variable, synchronises: bool, body: &mut Vec<Node>) -> Option<Name> {
         if !self.dna.chance(40) {
             return None;
         }
@@ -130,6 +130,11 @@ impl Generator<'_> {
         body.push(Node::let_bind(&name, value));
         self.variables.push(Variable { name: name.clone(), assignable: false, ..var.clone() });
         self.steps += self.iterations;
+        if synchronises && self.dna.chance(60) {
+            body.push(self.barrier());
+            self.show_variable(var, body);
+            self.steps += self.iterations;
+        }
         Some(name)
     }
 

@@ -496,8 +496,9 @@ impl Generator<'_> {
             body.push(self.barrier());
             self.steps += self.iterations;
         }
-        let carried = if self.dna.chance(20) { self.carry(uniform_body, &mut body) } else { None };
-        let next = carried.as_ref().and_then(|var| self.ahead(var, &mut body));
+        let carried =
+            if self.dna.chance(if synchronises { 40 } else { 20 }) { self.carry(uniform_body, &mut body) } else { None };
+        let next = carried.as_ref().and_then(|var| self.ahead(var, synchronises, &mut body));
         let inner = Context { depth: context.depth - 1, uniform: uniform_body, top: false, barriers: synchronises };
         let exits = self.config.weights.exits > 0 && self.leaves_apart();
         if exits && self.dna.chance(15) {
