@@ -130,6 +130,8 @@ faults! {
     NanStoredAsIs "nan-stored-as-is" "A NaN is stored with the sign and payload that it has.";
     LoadNotFlushed "load-not-flushed" "Under `floats canonical`, subnormal numbers in memory are loaded as they are.";
     ResultNotFlushed "result-not-flushed" "Under `floats canonical`, subnormal results stay.";
+    // Functions.
+    RoundingNotTested "rounding-not-tested" "Elementary functions are rounded without a look at whether their last bit is certain.";
     // More than one lane.
     SubgroupTakesAll "subgroup-takes-all" "A subgroup operation takes part in inactive lanes.";
     TrapInFirstLane "trap-in-first-lane" "A trap is told of the first lane of its block.";

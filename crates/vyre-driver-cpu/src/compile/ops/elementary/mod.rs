@@ -23,6 +23,7 @@ mod root;
 
 use crate::compile::helpers::{self, area};
 use crate::compile::lower::Lower;
+use crate::faults::Fault;
 use crate::machine::lir::{Cond, G2, GSrc, GStoreKind, Inst, LoadKind, Mem, Shift, Src, StoreKind, V3, Width};
 use crate::machine::reg::{G, V};
 use math::{Doubles, Math};
@@ -52,7 +53,8 @@ impl Value {
         let places = m.shift_words(Shift::vpslld, moved, 3);
         let end = m.0.constant_v(Scalar::U32, u64::from((1u32 << 31) + ((2 * error + 1) << 3)));
         let unsure = m.0.v3(V3::vpcmpgtd, end, places);
-        Value { result, unsure: Some(unsure), outside: None }
+        let is_tested = !m.0.planted(Fault::RoundingNotTested);
+        Value { result, unsure: is_tested.then_some(unsure), outside: None }
     }
 
     /// Besides, these lanes are not covered.
