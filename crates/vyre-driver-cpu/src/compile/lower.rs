@@ -9,18 +9,16 @@
 //! in it but ops.
 
 use super::active::{Decided, Prefix};
-use super::atomics::Own;
-use super::bytes::Pieces;
 use super::context::{Context, buffer_address, buffer_length};
+use super::facts::Facts;
 use super::geometry::{Geometry, WIDTH};
-use super::shape::{Shape, Shapes};
+use super::shape::Shape;
 use crate::faults::Fault;
 use crate::machine::lir::{Base, Cond, G2, GLoadKind, GShift, GSrc, Inst, Label, LoadKind, Mem, Src, V3, Width};
 use crate::machine::reg::{G, V};
 use smallvec::{SmallVec, smallvec};
 use std::collections::HashMap;
 use std::mem::offset_of;
-use vyre_foundation::analysis::{Bounds, Floats, Loops, Ranges};
 use vyre_foundation::ir::{Axis, Builtin};
 use vyre_foundation::kernel::BufferId;
 use vyre_foundation::ssa::{InstId, Leaf, Ssa, Value};
@@ -46,20 +44,6 @@ pub(crate) enum Loc {
 
 /// Where a value is: the components of a vector, or the only one.
 pub(crate) type Locs = SmallVec<[Loc; 1]>;
-
-/// Facts about a form, which code generation relies on.
-pub(crate) struct Facts {
-    pub shapes: Shapes,
-    pub bounds: Bounds,
-    pub ranges: Ranges,
-    pub floats: Floats,
-    pub loops: Loops,
-    pub pieces: Pieces,
-    /// Buffers that a thread may have for itself.
-    pub own: Vec<Own>,
-    /// By value: how often it is mentioned.
-    pub uses: Vec<u32>,
-}
 
 /// A mask: active lanes are all ones. `None` if all of them are.
 pub(crate) type Mask = Option<Parts>;

@@ -15,6 +15,7 @@ mod bytes;
 mod context;
 mod control;
 mod exchange;
+mod facts;
 mod fuse;
 mod geometry;
 mod group;
@@ -24,6 +25,7 @@ mod loops;
 mod lower;
 mod ops;
 mod planted;
+mod pressure;
 mod shape;
 mod shared;
 pub(crate) mod show;
@@ -41,18 +43,17 @@ use crate::machine::order::reorder;
 use crate::machine::reg::G;
 use crate::run::{Job, MachineCode, Scratch, Stopped};
 use atomics::{MAX_OWN, Own};
-use bytes::Pieces;
 use context::{BUFFERS, BoundBuffer, Context, NO_TRAP};
+use facts::Facts;
 use geometry::Geometry;
 use group::{Item, Slots};
-use lower::{Facts, Lower, Pool};
-use shape::Shapes;
+use lower::{Lower, Pool};
+use pressure::pressure;
 use std::collections::HashMap;
 use std::mem::offset_of;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use vyre_foundation::analysis::{Bounds, Floats, Loops, Ranges};
 use vyre_foundation::kernel::Kernel;
 use vyre_foundation::ssa::Ssa;
 use vyre_host_floats::with_default_state;
@@ -156,26 +157,49 @@ struct Choice {
 }
 
 /// Code with as many vectors at a time as fill the time that instructions take, if not too much of them goes to the frame for it.
+///
+/// Numbers of vectors are tried until it is known which of those from the largest that fits upwards takes the least time. Mostly that is the
+/// largest, so it comes first; but if it would hold far more than there are registers, then the smallest does, whose code is short, and others
+/// only as long as they can be better: with more vectors, no less of them goes to the frame.
 fn choose(ssa: &Ssa, fault: Option<Fault>) -> Result<Choice, Refused> {
-    let mut tried = Vec::new();
-    let (candidates, wait) = width::candidates(ssa);
+    let geometry = |parts| Geometry::new(ssa.kernel.workgroup_size, parts, ssa.kernel.size_matters().is_none());
+    let one = geometry(1);
+    let mut facts = Facts::of(ssa, &one, fault);
+    let (mut candidates, wait) = width::candidates(ssa, &one, &facts);
+    let most = candidates.first().copied().unwrap_or(1);
+    let upwards = most > 1 && pressure(ssa, &facts.shapes) * most > MAX_PRESSURE;
+    if upwards {
+        candidates.reverse();
+    }
+    let mut tried: Vec<(u32, f32)> = Vec::new();
     let mut chosen: Option<(Attempt, u32, f32)> = None;
     for parts in candidates {
-        let attempt = Attempt::of(ssa, parts, fault)?;
+        if let (Some((_, spilled)), Some((_, _, best)), true) = (tried.last(), &chosen, upwards)
+            && *spilled > MAX_SPILLED
+            && wait.time(parts, *spilled) >= *best
+        {
+            continue;
+        }
+        let geometry = geometry(parts);
+        facts.adapt(ssa, &geometry, fault);
+        let attempt = Attempt::of(ssa, &facts, geometry, fault)?;
         tried.push((parts, attempt.spilled));
         let fits = attempt.spilled <= MAX_SPILLED;
         let time = wait.time(parts, attempt.spilled);
-        if chosen.as_ref().is_none_or(|(_, _, best)| time <= *best) {
+        let is_better = chosen.as_ref().is_none_or(|(_, _, best)| if upwards { fits || time < *best } else { time <= *best });
+        if is_better {
             chosen = Some((attempt, parts, time));
         }
-        if fits {
+        if fits && !upwards {
             break;
         }
     }
     let (attempt, parts, _) = chosen.ok_or_else(|| Refused("there is no number of lanes for it".into()))?;
-    let geometry = Geometry::new(ssa.kernel.workgroup_size, parts, ssa.kernel.size_matters().is_none());
-    Ok(Choice { attempt, geometry, tried })
+    Ok(Choice { attempt, geometry: geometry(parts), tried })
 }
+
+/// Vectors that are held at once, of which most have to be in the frame.
+const MAX_PRESSURE: u32 = 64;
 
 /// How many instructions more, for what is in the frame, are no reason to try fewer vectors at a time.
 const MAX_SPILLED: f32 = 0.04;
@@ -199,28 +223,13 @@ struct Attempt {
 }
 
 impl Attempt {
-    fn of(ssa: &Ssa, parts: u32, fault: Option<Fault>) -> Result<Attempt, Refused> {
-        let kernel = &ssa.kernel;
-        let geometry = Geometry::new(kernel.workgroup_size, parts, kernel.size_matters().is_none());
-        let mut uses = vec![0; ssa.values.len()];
-        count_uses(ssa, &mut uses);
-        let shapes = Shapes::of(ssa, &geometry, fault);
-        let facts = Facts {
-            pieces: Pieces::of(ssa, &shapes, &uses),
-            own: Own::all(ssa, &uses),
-            shapes,
-            bounds: Bounds::of(ssa),
-            ranges: Ranges::of(ssa),
-            floats: Floats::of(ssa),
-            loops: Loops::of(ssa),
-            uses,
-        };
+    fn of(ssa: &Ssa, facts: &Facts, geometry: Geometry, fault: Option<Fault>) -> Result<Attempt, Refused> {
         let mut items = group::phases(ssa, &|id| facts.shapes.escapes(id).leaves_loop);
         fuse::fuse(ssa, &mut items);
-        let single = items.len() == 1 && (geometry.flat || geometry.blocks() == 1 || !kernel.uses.barrier);
+        let single = items.len() == 1 && (geometry.flat || geometry.blocks() == 1 || !ssa.kernel.uses.barrier);
         let mut attempt = Attempt { phases: Vec::new(), spilled: 0.0, slots_bytes: 0, own: facts.own.clone() };
         for (n, phase) in items.iter().enumerate() {
-            let mut lower = Lower::new(ssa, &facts, geometry, fault);
+            let mut lower = Lower::new(ssa, facts, geometry, fault);
             if !single {
                 lower.plan_slots(&items);
                 attempt.slots_bytes = (lower.slots.block_bytes * geometry.blocks() as usize).next_multiple_of(64);
@@ -277,11 +286,6 @@ fn hash_code(hasher: &mut blake3::Hasher, encoded: &Encoded) {
         rest = at + size_of::<u64>();
     }
     hasher.update(&encoded.bytes[rest..]);
-}
-
-fn count_uses(ssa: &Ssa, uses: &mut [u32]) {
-    ssa.for_each_inst(ssa.root, &mut |_, inst| inst.kind.for_each_operand(&mut |value| uses[value.index()] += 1));
-    ssa.for_each_region(ssa.root, &mut |_, region| region.end.values().iter().for_each(|value| uses[value.index()] += 1));
 }
 
 /// Whether this CPU has what code is made of.

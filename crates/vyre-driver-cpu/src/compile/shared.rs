@@ -4,8 +4,9 @@
 //! of a buffer before the barrier that everything stands behind that reads it.
 
 use super::context::Context;
+use super::facts::Facts;
 use super::group::{Item, Segment, ssa_retires};
-use super::lower::{Facts, Lower};
+use super::lower::Lower;
 use crate::faults::Fault;
 use crate::machine::lir::{Cond, G2, GLoadKind, GSrc, Inst, Mem, StoreKind, Width};
 use std::mem::offset_of;

@@ -74,9 +74,7 @@ pub fn decisions(program: &Program) -> Result<String, Report> {
         }
     });
     let _ = writeln!(text, "; values: {uniform} uniform, {linear} linear, {varying} varying");
-    let mut uses = vec![0; ssa.values.len()];
-    super::count_uses(&ssa, &mut uses);
-    let pieces = Pieces::of(&ssa, &shapes, &uses);
+    let pieces = Pieces::of(&ssa, &shapes, &super::facts::count_uses(&ssa));
     let notes = access_notes(&ssa, &shapes, &bounds, &pieces);
     let _ = write!(text, "{}", ssa.with_notes(move |access: AccessId| notes[access.index()]));
     Ok(text)

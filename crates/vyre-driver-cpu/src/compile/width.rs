@@ -6,6 +6,7 @@
 //! Whether that many fit the registers is found by trying.
 
 use super::bytes::Pieces;
+use super::facts::Facts;
 use super::geometry::{self, Geometry};
 use super::group::ssa_retires;
 use super::lower::is_float;
@@ -23,21 +24,20 @@ const PER_CYCLE: u32 = 3;
 /// use more of each.
 const LINE: u32 = 40;
 
-/// How many vectors a block may have, the most first, and how long iterations wait.
+/// How many vectors a block may have, the most first, and how long iterations wait; by the geometry with one vector, and what is known of
+/// the form with that.
 ///
 /// They have to fit the workgroup: whole rows of it stay rows, and no block has lanes that are nobody which a smaller one would not have.
 /// Lanes that go different ways waste the time of the others, so that where loops are left one by one there are no more than fill the time.
-pub(crate) fn candidates(ssa: &Ssa) -> (Vec<u32>, Wait) {
+pub(crate) fn candidates(ssa: &Ssa, one: &Geometry, facts: &Facts) -> (Vec<u32>, Wait) {
     let kernel = &ssa.kernel;
     let size = kernel.workgroup_size;
     let least = if kernel.uses.subgroup { kernel.subgroup.unwrap_or(1).div_ceil(geometry::WIDTH).max(1) } else { 1 };
     let may_be_flat = kernel.size_matters().is_none();
-    let one = Geometry::new(size, 1, may_be_flat);
-    let shapes = Shapes::of(ssa, &one, None);
     let mut diverges = false;
-    ssa.for_each_inst(ssa.root, &mut |id, _| diverges |= shapes.is_divergent(id));
+    ssa.for_each_inst(ssa.root, &mut |id, _| diverges |= facts.shapes.is_divergent(id));
     // What tells lanes by bits of 32-bit numbers is given no more of them.
-    let wait = Wait::of(ssa, &shapes);
+    let wait = Wait::of(ssa, facts);
     let retires = ssa_retires(ssa);
     let wants = if kernel.uses.subgroup || retires { wait.vectors().min(4) } else { wait.vectors() };
     let mut parts: Vec<u32> = [8, 4, 2, 1]
@@ -68,11 +68,9 @@ pub(crate) struct Wait {
 }
 
 impl Wait {
-    fn of(ssa: &Ssa, shapes: &Shapes) -> Wait {
+    fn of(ssa: &Ssa, facts: &Facts) -> Wait {
+        let Facts { shapes, pieces, .. } = facts;
         let mut longest = Wait { latency: 0, work: 1 };
-        let mut uses = vec![0; ssa.values.len()];
-        super::count_uses(ssa, &mut uses);
-        let pieces = &Pieces::of(ssa, shapes, &uses);
         ssa.for_each_inst(ssa.root, &mut |_, inst| {
             if let InstKind::Loop { body, .. } = inst.kind {
                 let mut way = Way { ssa, shapes, pieces, late: HashMap::new(), work: 0, lines: 0, has_loop: false };

@@ -345,6 +345,8 @@ impl Lives {
         let mut spilled = false;
         let mut free = all;
         let mut owners = [0u32; 16];
+        // How densely they are used, found out when that is asked for.
+        let mut densities = [None; 16];
         // No register that is given out becomes free before this.
         let mut next_end = u32::MAX;
         for reg in &self.order {
@@ -366,10 +368,12 @@ impl Lives {
                 liked.or_else(|| registers.iter().copied().find(|place| free >> place & 1 == 1))
             } else if frame {
                 spilled = true;
-                let density = |used: &u8| lives[owners[*used as usize] as usize].density();
-                let cheapest = ones(all).min_by(|one, other| density(one).total_cmp(&density(other)));
-                cheapest.filter(|used| density(used) < life.density()).inspect(|used| {
-                    places[owners[*used as usize] as usize] = Place::Slot(0);
+                let mut density =
+                    |used: u8| *densities[used as usize].get_or_insert_with(|| lives[owners[used as usize] as usize].density());
+                let cheapest = ones(all).map(|used| (used, density(used))).min_by(|(_, one), (_, other)| one.total_cmp(other));
+                cheapest.filter(|(_, density)| *density < life.density()).map(|(used, _)| {
+                    places[owners[used as usize] as usize] = Place::Slot(0);
+                    used
                 })
             } else {
                 return None;
@@ -378,6 +382,7 @@ impl Lives {
                 Some(place) => {
                     free &= !(1 << place);
                     owners[place as usize] = *reg;
+                    densities[place as usize] = None;
                     next_end = next_end.min(life.end);
                     Place::Reg(place)
                 }

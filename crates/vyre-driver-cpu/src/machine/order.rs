@@ -49,9 +49,31 @@ struct Node {
     is_read: bool,
     /// Whether it writes a register that the stretch has not mentioned before.
     begins: bool,
-    written: bool,
-    /// The search that has seen it.
-    seen: u32,
+    /// What comes before it, directly or not, and itself.
+    way: Set,
+}
+
+/// Instructions of a stretch, one bit each.
+#[derive(Clone, Copy, Default)]
+struct Set([u64; STRETCH.div_ceil(64)]);
+
+impl Set {
+    fn insert(&mut self, n: u32) {
+        self.0[n as usize / 64] |= 1 << (n % 64);
+    }
+
+    fn contains(&self, n: u32) -> bool {
+        self.0[n as usize / 64] >> (n % 64) & 1 == 1
+    }
+
+    fn extend(&mut self, other: &Set) {
+        self.0.iter_mut().zip(other.0).for_each(|(word, other)| *word |= other);
+    }
+
+    /// How many are here and not there.
+    fn count_without(&self, other: &Set) -> u32 {
+        self.0.iter().zip(other.0).map(|(word, other)| (word & !other).count_ones()).sum()
+    }
 }
 
 /// What a stretch has done with a register.
@@ -71,8 +93,11 @@ struct Order {
     mentions: Vec<Mentions>,
     general: u32,
     stretch: u32,
-    searches: u32,
     memory: Mentions,
+    /// Who is written already.
+    written: Set,
+    /// Who is not read by another one of the stretch, and not written yet.
+    ends: Vec<u32>,
     /// The statement of what is added, and of what was written last.
     mark: u32,
     marked: u32,
@@ -86,8 +111,9 @@ impl Order {
             mentions: vec![Mentions::default(); (general + vectors) as usize],
             general,
             stretch: 1,
-            searches: 0,
             memory: Mentions::default(),
+            written: Set::default(),
+            ends: Vec::new(),
             mark: NONE,
             marked: NONE,
             stack: Vec::new(),
@@ -134,60 +160,38 @@ impl Order {
             Memory::Written => self.memory.write(own, &mut after),
         }
         after.extend(operands);
-        let (mark, is_read, written, seen) = (self.mark, false, false, 0);
-        self.nodes.push(Node { inst, mark, after, is_read, begins, written, seen });
+        let mut way = Set::default();
+        way.insert(own);
+        for before in &after {
+            way.extend(&self.nodes[*before as usize].way);
+        }
+        self.nodes.push(Node { inst, mark: self.mark, after, is_read: false, begins, way });
     }
 
     /// Writes the stretch, and begins the next.
     fn write(&mut self, to: &mut Vec<Inst>) {
-        let ends: Vec<u32> = (0..self.nodes.len() as u32).filter(|n| !self.nodes[*n as usize].is_read).collect();
-        let mut left = ends;
-        while let Some(nearest) = self.nearest(&left) {
-            let end = left.remove(nearest);
+        self.ends.extend((0..).zip(&self.nodes).filter(|(_, node)| !node.is_read).map(|(n, _)| n));
+        while let Some(end) = self.nearest() {
             self.write_up_to(end, to);
         }
-        debug_assert!(self.nodes.iter().all(|node| node.written), "every instruction of a stretch leads to an end");
+        debug_assert!(
+            (0..self.nodes.len() as u32).all(|n| self.written.contains(n)),
+            "every instruction of a stretch leads to an end"
+        );
         self.nodes.clear();
         self.stretch += 1;
         self.memory = Mentions::default();
+        self.written = Set::default();
     }
 
     /// Which end is to be written next: results that need no new register first, and of these the one that is reached soonest.
-    fn nearest(&mut self, ends: &[u32]) -> Option<usize> {
-        let mut best: Option<(bool, u32, usize)> = None;
-        for (n, end) in ends.iter().enumerate() {
-            let begins = self.nodes[*end as usize].begins;
-            let limit = match best {
-                Some((other, _, _)) if begins && !other => continue,
-                Some((other, far, _)) if begins == other => far,
-                Some(_) | None => NONE,
-            };
-            if let Some(far) = self.way_to(*end, limit) {
-                best = Some((begins, far, n));
-            }
-        }
-        best.map(|(_, _, n)| n)
-    }
-
-    /// How many instructions are left up to an end, if they are fewer than the limit.
-    fn way_to(&mut self, end: u32, limit: u32) -> Option<u32> {
-        self.searches += 1;
-        let mut far = 0;
-        self.stack.clear();
-        self.stack.push((end, 0));
-        while let Some((n, _)) = self.stack.pop() {
-            let node = &mut self.nodes[n as usize];
-            if node.written || node.seen == self.searches {
-                continue;
-            }
-            node.seen = self.searches;
-            far += 1;
-            if far >= limit {
-                return None;
-            }
-            self.stack.extend(self.nodes[n as usize].after.iter().map(|before| (*before, 0)));
-        }
-        Some(far)
+    fn nearest(&mut self) -> Option<u32> {
+        let key = |end: &u32| {
+            let node = &self.nodes[*end as usize];
+            (node.begins, node.way.count_without(&self.written))
+        };
+        let (nearest, _) = self.ends.iter().map(key).enumerate().min_by_key(|(_, key)| *key)?;
+        Some(self.ends.remove(nearest))
     }
 
     /// Writes an instruction, after everything that has to come before it.
@@ -195,16 +199,16 @@ impl Order {
         self.stack.clear();
         self.stack.push((end, 0));
         while let Some((n, next)) = self.stack.pop() {
-            let node = &self.nodes[n as usize];
-            if node.written {
+            if self.written.contains(n) {
                 continue;
             }
+            let node = &self.nodes[n as usize];
             if let Some(before) = node.after.get(next as usize) {
                 self.stack.extend([(n, next + 1), (*before, 0)]);
                 continue;
             }
             let (inst, mark) = (node.inst, node.mark);
-            self.nodes[n as usize].written = true;
+            self.written.insert(n);
             self.mark_here(to, mark);
             to.push(inst);
         }
