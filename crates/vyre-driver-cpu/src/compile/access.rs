@@ -4,6 +4,7 @@
 //! the slow way, which is the general one. The general way of loads is a gather under a mask, of stores a loop over the active lanes. Nothing
 //! outside of a buffer is read, and no byte of an inactive lane is written.
 
+mod ahead;
 mod elements;
 mod loads;
 mod stores;

@@ -113,6 +113,7 @@ impl Lower<'_> {
             self.push(Inst::JumpIf { cond, width, a: base, b: limit.into(), to: slow });
         }
         let at = self.element_at(buffer, element, base).plus(element.bytes() * added as usize);
+        self.ask_ahead(buffer, element, whole, base, at);
         for (n, d) in parts.clone().into_iter().enumerate() {
             let v = match element {
                 Element::Word => self.load(prefix.unwrap_or(LoadKind::Full), at.plus(32 * n)),
