@@ -13,7 +13,9 @@ use super::context::Context;
 use super::helpers::area;
 use super::lower::{Loc, Lower, MachineLeaf, Parts};
 use super::shape::Shape;
-use crate::machine::lir::{Cond, G2, GLoadKind, GSrc, GStoreKind, Inst, LoadKind, Mem, Rmw, Src, StoreKind, V2I, V3, Width};
+use crate::machine::lir::{
+    Cond, G2, GLoadKind, GShift, GSrc, GStoreKind, Inst, LoadKind, Mem, Rmw, Src, StoreKind, V2I, V3, Width,
+};
 use crate::machine::reg::{G, V};
 use std::mem::offset_of;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering::Relaxed};
@@ -342,8 +344,7 @@ impl Lower<'_> {
         let active = self.active_inside(changes.proven, changes.buffer, changes.index);
         let (slow, done) = (self.new_label(), self.new_label());
         let lanes = self.geometry.lanes();
-        let change = |lower: &mut Self, index: Mem, operand: Mem| {
-            let index = lower.load_g(GLoadKind::W32, index);
+        let change = |lower: &mut Self, index: G, operand: Mem| {
             let a = match number {
                 Some(number) => number,
                 None => GSrc::Reg(lower.load_g(GLoadKind::W32, operand)),
@@ -355,8 +356,14 @@ impl Lower<'_> {
             if let Some(active) = &active {
                 self.jump_unless_all(active, slow);
             }
-            for lane in 0..lanes as usize {
-                change(self, Mem::frame(area::INDEX + 4 * lane), Mem::frame(area::FIRST + 4 * lane));
+            // Two indices at a time.
+            for lane in (0..lanes as usize).step_by(2) {
+                let both = self.load_g(GLoadKind::W64, Mem::frame(area::INDEX + 4 * lane));
+                let (low, high) = (self.new_g(), self.new_g());
+                self.push(Inst::GMov { width: Width::W32, d: low, a: both });
+                self.push(Inst::GShift { op: GShift::Right, width: Width::W64, d: high, a: both, imm: 32 });
+                change(self, low, Mem::frame(area::FIRST + 4 * lane));
+                change(self, high, Mem::frame(area::FIRST + 4 * (lane + 1)));
             }
             if active.is_none() {
                 return;
@@ -365,7 +372,10 @@ impl Lower<'_> {
             self.push(Inst::Label(slow));
         }
         let bits = self.mask_bits(&active);
-        self.each_lane(bits, |lower, lane| change(lower, lane_at(area::INDEX, lane, 4), lane_at(area::FIRST, lane, 4)));
+        self.each_lane(bits, |lower, lane| {
+            let index = lower.load_g(GLoadKind::W32, lane_at(area::INDEX, lane, 4));
+            change(lower, index, lane_at(area::FIRST, lane, 4));
+        });
         self.push(Inst::Label(done));
     }
 

@@ -100,6 +100,7 @@ impl Lower<'_> {
         self.poll(id);
         let mask = self.mask.clone();
         self.loops.push(InLoop {
+            inst: id,
             scope: None,
             exit,
             latch,
@@ -235,6 +236,7 @@ impl Lower<'_> {
         let collected_places = collected.clone();
         let (args, results) = (places.to_vec(), collected);
         self.loops.push(InLoop {
+            inst: id,
             collects: continues || some_may_end,
             unmasked,
             scope,

@@ -58,6 +58,7 @@ pub(crate) struct Scope {
 
 /// A loop that code is in.
 pub(crate) struct InLoop {
+    pub inst: InstId,
     /// Its place among the scopes if it is divergent.
     pub scope: Option<usize>,
     pub exit: Label,

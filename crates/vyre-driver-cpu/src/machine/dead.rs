@@ -95,7 +95,8 @@ fn is_pure(inst: &Inst) -> bool {
         | Inst::LowestBit { .. }
         | Inst::ClearLowest { .. }
         | Inst::PopCount { .. } => true,
-        Inst::Store { .. }
+        Inst::Prefetch { .. }
+        | Inst::Store { .. }
         | Inst::MaskStore { .. }
         | Inst::GStore { .. }
         | Inst::Rmw { .. }

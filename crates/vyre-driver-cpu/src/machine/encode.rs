@@ -519,6 +519,7 @@ impl Encoder<'_> {
             | Inst::GLoad { .. }
             | Inst::GStore { .. }
             | Inst::Lea { .. }
+            | Inst::Prefetch { .. }
             | Inst::Set { .. }
             | Inst::Choose { .. }
             | Inst::LowestBit { .. }

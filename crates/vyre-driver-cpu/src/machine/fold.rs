@@ -99,6 +99,7 @@ pub(super) fn operand(inst: &mut Inst) -> Option<&mut Src> {
         | Inst::GLoad { .. }
         | Inst::GStore { .. }
         | Inst::Lea { .. }
+        | Inst::Prefetch { .. }
         | Inst::Set { .. }
         | Inst::Choose { .. }
         | Inst::LowestBit { .. }

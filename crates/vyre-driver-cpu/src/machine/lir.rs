@@ -386,6 +386,10 @@ pub(crate) enum Inst {
         d: G,
         from: Mem,
     },
+    /// Says that a line of memory will be read soon. Any address will do: one that is nothing is passed over.
+    Prefetch {
+        from: Mem,
+    },
     /// 1 or 0.
     Set {
         cond: Cond,
@@ -666,7 +670,7 @@ impl Inst {
                 each(AnyReg::G(a), Read);
                 gsrc(b, each);
             }
-            Inst::JumpIfByte { at, .. } => mem(at, each),
+            Inst::JumpIfByte { at, .. } | Inst::Prefetch { from: at } => mem(at, each),
             Inst::Label(_)
             | Inst::Jump(_)
             | Inst::LoopBegin

@@ -277,6 +277,7 @@ impl Inst {
             | Inst::GMov { .. }
             | Inst::GImm { .. }
             | Inst::Lea { .. }
+            | Inst::Prefetch { .. }
             | Inst::LowestBit { .. }
             | Inst::ClearLowest { .. }
             | Inst::PopCount { .. }

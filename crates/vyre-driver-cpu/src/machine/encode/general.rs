@@ -9,6 +9,9 @@ const MOV_LOAD: Op = Op::plain(0x8B);
 const MOV_STORE: Op = Op::plain(0x89);
 const MOV_STORE_BYTE: Op = Op::plain(0x88);
 const LEA: Op = Op::plain(0x8D);
+const PREFETCH: Op = Op::escaped(0x18);
+/// What the instruction has for a register: to the first cache.
+const PREFETCH_TO_FIRST: u8 = 1;
 const CMP: Op = Op::plain(0x3B);
 const CMP_MEMORY: Op = Op::plain(0x39);
 const TEST: Op = Op::plain(0x85);
@@ -298,6 +301,10 @@ impl Encoder<'_> {
                 let (to, at) = (self.write_g(d), self.addr(from));
                 self.lea(to, at);
                 self.done_g(d, to);
+            }
+            Inst::Prefetch { from } => {
+                let at = Rm::Mem(self.addr(from));
+                self.asm.op(PREFETCH, Size::B4, PREFETCH_TO_FIRST, at);
             }
             Inst::Set { cond, width, d, a, b } => {
                 self.compare(cond, width, a, b, flags);

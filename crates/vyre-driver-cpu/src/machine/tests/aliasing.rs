@@ -159,6 +159,7 @@ fn memory_of(inst: &Inst) -> Option<Mem> {
     | Inst::GLoad { from: mem, .. }
     | Inst::GStore { to: mem, .. }
     | Inst::Lea { from: mem, .. }
+    | Inst::Prefetch { from: mem }
     | Inst::G2 { b: GSrc::Mem(mem), .. }
     | Inst::GMul { b: GSrc::Mem(mem), .. }
     | Inst::Set { b: GSrc::Mem(mem), .. }

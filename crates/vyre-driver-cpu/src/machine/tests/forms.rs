@@ -43,13 +43,14 @@ enum Index {
 type Asked = (String, Vec<Arg>);
 
 /// The features that a CPU needs to have for this backend, beside those that every x86-64 has.
-const FEATURES: [CpuidFeature; 14] = [
+const FEATURES: [CpuidFeature; 15] = [
     CpuidFeature::INTEL8086,
     CpuidFeature::INTEL186,
     CpuidFeature::INTEL386,
     CpuidFeature::INTEL486,
     CpuidFeature::X64,
     CpuidFeature::CMOV,
+    CpuidFeature::SSE,
     CpuidFeature::MULTIBYTENOP,
     CpuidFeature::AVX,
     CpuidFeature::AVX2,
@@ -319,6 +320,7 @@ fn loads_and_stores() {
             check(Inst::GStore { kind, to: mem, a: g(general) }, &[("mov", &[At(place, size), from])]);
         }
         check(Inst::Lea { d: g(general), from: mem }, &[("lea", &[R64(general), At(place, 0)])]);
+        check(Inst::Prefetch { from: mem }, &[("prefetcht0", &[At(place, 1)])]);
         check(
             Inst::JumpIfByte { at: mem, to: Label(0) },
             &[("mov", &[R64(0), At(place, 8)]), ("cmp", &[At(Place0::Regs(0, None, 0), 1), Imm(0)]), ("jne", &[Arg::To(0)])],

@@ -332,7 +332,7 @@ impl<'a> Model<'a> {
                 }
                 self.g[d.0 as usize] = old.into();
             }
-            Inst::Label(_) | Inst::LoopBegin | Inst::LoopEnd | Inst::ColdEnd | Inst::Mark(_) => {}
+            Inst::Prefetch { .. } | Inst::Label(_) | Inst::LoopBegin | Inst::LoopEnd | Inst::ColdEnd | Inst::Mark(_) => {}
             Inst::Jump(_)
             | Inst::JumpIf { .. }
             | Inst::JumpIfByte { .. }
