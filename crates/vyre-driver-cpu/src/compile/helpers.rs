@@ -44,6 +44,25 @@ pub(crate) fn cast_argument(from: Scalar, to: Scalar, mode: FloatMode) -> u64 {
 
 /// Computes an op for the elements of one vector, eight of 32 bits or four of 64; `bool`s are masks of the operands' width.
 pub(crate) extern "sysv64" fn lanes(frame: *mut u8, _: *mut u8, argument: u64) {
+    compute(frame, argument, u32::MAX);
+}
+
+/// The same for the lanes that are ones in the bits at [`area::INDEX`]; the results of others stay.
+pub(crate) extern "sysv64" fn some_lanes(frame: *mut u8, _: *mut u8, argument: u64) {
+    // SAFETY: the frame has its areas, and code has written the word.
+    let which = unsafe { frame.add(area::INDEX).cast::<u32>().read_unaligned() };
+    #[cfg(test)]
+    LANES_CALLED.with(|count| count.set(count.get() + u64::from(which.count_ones())));
+    compute(frame, argument, which);
+}
+
+#[cfg(test)]
+thread_local! {
+    /// How many lanes [`some_lanes`] was called for.
+    pub(crate) static LANES_CALLED: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
+fn compute(frame: *mut u8, argument: u64, which: u32) {
     let scalar = |shift: u32| Scalar::ALL[(argument >> shift & 7) as usize];
     let mode = if argument >> 32 & 1 == 1 { FloatMode::Canonical } else { FloatMode::Ieee };
     let (ty, tag) = (scalar(16), (argument >> 8) as u8);
@@ -52,7 +71,7 @@ pub(crate) extern "sysv64" fn lanes(frame: *mut u8, _: *mut u8, argument: u64) {
     let to = if kind == CAST { scalar(24) } else { ty };
     let wide = ty.bits() == 64 || to.bits() == 64;
     let count = if wide { 4 } else { 8 };
-    for n in 0..count {
+    for n in (0..count).filter(|n| which >> n & 1 == 1) {
         let read = |area: usize, ty: Scalar| {
             // SAFETY: the frame has its areas, each with room for 64 elements.
             let bits = unsafe {

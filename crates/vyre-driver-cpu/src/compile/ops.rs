@@ -1,6 +1,7 @@
 //! Ops: on general registers where they are uniform, on vectors where they are not.
 
 mod conversions;
+mod elementary;
 mod floats;
 mod general;
 mod integers;
@@ -11,6 +12,7 @@ use crate::compile::lower::{Loc, Locs, Lower, Parts, is_float, is_wide, width_of
 use crate::compile::shape::Shape;
 use crate::machine::lir::{Fma, G2, GSrc, Inst, LoadKind, Mem, Shift, Src, StoreKind, V3, Widen, Width};
 use crate::machine::reg::V;
+use elementary::Wanted;
 use smallvec::{SmallVec, smallvec};
 use vyre_foundation::ir::{BinaryOp, TernaryOp, UnaryOp};
 use vyre_foundation::ssa::{Op, Value};
@@ -94,13 +96,13 @@ impl Lower<'_> {
             Op::Unary { op, ty, operand: a } => {
                 let a = operand(self, a);
                 let a = self.in_reg(a);
-                self.unary_v(op, ty, a)
+                self.elementary(op, ty, a, Wanted::Uniform).unwrap_or_else(|| self.unary_v(op, ty, a))
             }
             Op::Binary { op, ty, left, right } => {
                 let (a, b) = (operand(self, left), operand(self, right));
                 let a = self.in_reg(a);
                 let b = if is_wide(ty) && is_amount(op) { self.widen_amount(b)[0].into() } else { b };
-                self.binary_v(op, ty, a, b)
+                self.power(op, ty, a, b, Wanted::Uniform).unwrap_or_else(|| self.binary_v(op, ty, a, b))
             }
             Op::Ternary { op, ty, operands } => {
                 let [a, b, c] = operands.map(|value| operand(self, value));
@@ -127,7 +129,12 @@ impl Lower<'_> {
         match *op {
             Op::Unary { op, ty, operand } => {
                 let parts = self.vectors(operand, 0);
-                let results: Parts = parts.into_iter().map(|a| self.unary_v(op, ty, a)).collect();
+                let results: Parts = (0..parts.len())
+                    .map(|n| {
+                        let wanted = self.wanted(ty, n);
+                        self.elementary(op, ty, parts[n], wanted).unwrap_or_else(|| self.unary_v(op, ty, parts[n]))
+                    })
+                    .collect();
                 self.fit(ty, op.info().result_type(ty), results)
             }
             Op::Binary { op, ty, left, right } => {
@@ -160,7 +167,12 @@ impl Lower<'_> {
                 let small = |value: Value| self.facts.ranges.of_value(value).high < 1 << 31;
                 let ordered = matches!(op, BinaryOp::Lt | BinaryOp::Gt | BinaryOp::Le | BinaryOp::Ge);
                 let compared = if ty == Scalar::U32 && ordered && small(left) && small(right) { Scalar::I32 } else { ty };
-                let results: Parts = a.into_iter().zip(b).map(|(a, b)| self.binary_v(op, compared, a, b)).collect();
+                let results: Parts = (0..a.len())
+                    .map(|n| {
+                        let wanted = self.wanted(ty, n);
+                        self.power(op, ty, a[n], b[n], wanted).unwrap_or_else(|| self.binary_v(op, compared, a[n], b[n]))
+                    })
+                    .collect();
                 self.fit(ty, op.info().result_type(ty), results)
             }
             Op::Ternary { op, ty, operands: [first, second, third] } => {
@@ -183,6 +195,11 @@ impl Lower<'_> {
             }
             Op::Vector { .. } | Op::Extract { .. } => Parts::new(),
         }
+    }
+
+    /// Who needs the result of a function of a value's vector. Functions have no elements of 64 bits, of which there are two vectors to a mask.
+    fn wanted(&self, ty: Scalar, vector: usize) -> Wanted {
+        Wanted::Lanes(self.mask.as_ref().filter(|_| !is_wide(ty)).map(|mask| mask[vector]))
     }
 
     /// Results of an op on 64-bit elements that are narrower than these.

@@ -22,6 +22,7 @@ pub(super) const CMP_NE: u8 = 4;
 pub(super) const CMP_ORDERED: u8 = 7;
 pub(super) const CMP_LT: u8 = 0x11;
 pub(super) const CMP_LE: u8 = 0x12;
+pub(super) const CMP_NOT_LT: u8 = 0x15;
 pub(super) const CMP_GE: u8 = 0x1D;
 pub(super) const CMP_GT: u8 = 0x1E;
 
