@@ -601,6 +601,9 @@ impl Lower<'_> {
         self.leave_block(alive_any);
         let body = std::mem::replace(&mut self.code, before);
         let head = std::mem::replace(&mut self.block_head, outer_head);
+        // What only moves values that stay where they are has nothing to do for any block.
+        let is_idle = alive_any.is_none() && body.iter().all(|inst| matches!(inst, Inst::Label(_) | Inst::Mark(_)));
+        let blocks = if is_idle { Blocks::Nothing } else { blocks };
         self.in_block_head = true;
         self.block = None;
         self.code.extend(before_blocks);
@@ -758,7 +761,7 @@ impl Lower<'_> {
         self.slots.base = None;
         for n in 0..self.locs.len() {
             let value = Value(n as u32);
-            if !self.slots.kept.contains(&value) {
+            if self.locs[n].is_some() && !self.slots.kept.contains(&value) {
                 self.locs[n] = None;
             }
         }

@@ -469,10 +469,15 @@ impl Lower<'_> {
             if axis == Axis::X && nx == lanes {
                 return self.at_block(|lower| lower.imm(0));
             }
+            // The block's number is less than the size, so that nothing is above the bits of the last axis.
+            let is_last = 1 << below << own.trailing_zeros() >= self.geometry.total();
             return self.at_block(|lower| {
                 let shifted = lower.new_g();
                 let op = GShift::Right;
                 lower.push(Inst::GShift { op, width: Width::W32, d: shifted, a: block, imm: below as u8 });
+                if is_last {
+                    return shifted;
+                }
                 lower.g2(G2::and, Width::W32, shifted, GSrc::Imm(own as i32 - 1))
             });
         }

@@ -34,6 +34,7 @@ mod width;
 
 use crate::faults::Fault;
 use crate::machine::alloc::{Allocation, allocate};
+use crate::machine::constants::fold_constants;
 use crate::machine::dead::remove_dead;
 use crate::machine::encode::{Encoded, encode};
 use crate::machine::fold::fold_loads;
@@ -245,6 +246,7 @@ impl Attempt {
             if let Some(fault) = fault {
                 planted::plant(fault, &mut code, &mut vectors);
             }
+            fold_constants(&mut code, generals);
             remove_dead(&mut code, generals, vectors);
             fold_loads(&mut code, vectors);
             let mut ordered = code.clone();

@@ -2,6 +2,7 @@
 
 pub(crate) mod alloc;
 pub(crate) mod asm;
+pub(crate) mod constants;
 pub(crate) mod dead;
 pub(crate) mod encode;
 pub(crate) mod families;

@@ -10,6 +10,7 @@ mod random;
 mod vectors;
 
 use super::alloc::{Allocation, allocate};
+use super::constants::fold_constants;
 use super::encode::encode;
 use super::fold::fold_loads;
 use super::lir::Inst;
@@ -59,6 +60,7 @@ impl Program {
             context.bytes().copy_from_slice(&before);
             let mut allocated = self.clone();
             if folds {
+                fold_constants(&mut allocated.code, self.general);
                 fold_loads(&mut allocated.code, self.vectors);
             }
             if orders {
