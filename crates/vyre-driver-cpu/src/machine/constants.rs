@@ -201,6 +201,7 @@ fn memory(inst: &mut Inst) -> Option<&mut Mem> {
         | Inst::Rmw { at: mem, .. }
         | Inst::Change { at: mem, .. }
         | Inst::CompareExchange { at: mem, .. }
+        | Inst::Prefetch { from: mem }
         | Inst::JumpIfByte { at: mem, .. } => Some(mem),
         Inst::Shift { .. }
         | Inst::Narrow { .. }
