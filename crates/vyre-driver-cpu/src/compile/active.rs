@@ -2,9 +2,10 @@
 //!
 //! Much of what stands between barriers is for some of a workgroup only: `if lid.x < stride`, or the leader, `if lid.x == 0`. Where that is
 //! all of a segment, only the blocks run that have such lanes. Where it is known which lanes they are, no masks are computed either: whole
-//! blocks need none, and a few lanes at the start of a workgroup are a block of fewer vectors.
+//! blocks need none, and a few lanes at the start of a workgroup are a block of fewer vectors. What all do from a lane on, `if lid.x >= 16`,
+//! is written without the condition for the blocks behind that lane, and without what is under it for those in front of it.
 
-use super::control::End;
+use super::control::{End, MAX_GUARDED};
 use super::geometry::WIDTH;
 use super::group::Segment;
 use super::lower::{Lower, Mask, Parts};
@@ -16,6 +17,9 @@ use std::ops::Range;
 use vyre_foundation::ir::{Axis, BinaryOp, Builtin};
 use vyre_foundation::ssa::{InstKind, Leaf, Op, RegionId, Ssa, Value};
 use vyre_spec::Scalar;
+
+/// How many instructions a segment has at the most that is written for several sizes of blocks.
+const MAX_REPEATED: usize = 16;
 
 /// Which lanes of a segment have anything to do.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -45,6 +49,8 @@ pub(crate) enum Blocks {
     One(u32),
     /// From the first up to a lane that is known.
     Several(u32),
+    /// From one that is known up to a lane that is known.
+    From(u32, u32),
     /// From the first up to a lane that is computed.
     UpTo(G),
 }
@@ -73,7 +79,8 @@ fn limited(ssa: &Ssa, cond: Value) -> Option<(Value, Value, bool)> {
     }
 }
 
-fn is_local_x(ssa: &Ssa, value: Value) -> bool {
+/// Whether a value is the place of an invocation in its row.
+pub(crate) fn is_local_x(ssa: &Ssa, value: Value) -> bool {
     ssa.leaf(value) == Some(Leaf::Builtin { builtin: Builtin::Local(Axis::X) })
 }
 
@@ -124,6 +131,67 @@ impl Lower<'_> {
         Extent::Below(d)
     }
 
+    /// The lane from which on conditions such as `lid.x >= 16` hold: blocks in front of it and behind it are written apart, without them.
+    /// Also how many instructions that is for each.
+    pub fn decided_from(&self, segment: &Segment) -> Option<(u32, usize)> {
+        let (ssa, total) = (self.ssa, self.geometry.total());
+        let fits = total == self.geometry.size[0] && !self.geometry.has_tail() && !self.retires();
+        if !fits || total == self.geometry.lanes() || is_limited(ssa, segment) {
+            return None;
+        }
+        let mut from = 0;
+        let mut kept = false;
+        let mut size = segment.insts.len();
+        for id in &segment.insts {
+            let inst = ssa.inst(*id);
+            inst.kind.regions().for_each(|region| ssa.for_each_inst(region, &mut |_, _| size += 1));
+            if let InstKind::If { cond, .. } = inst.kind {
+                from = from.max(self.holds_from(cond).unwrap_or(0));
+            }
+            // What the workgroup keeps is made in one place.
+            kept |= inst.results.iter().any(|result| self.slots.kept.contains(result));
+        }
+        (!kept && size <= MAX_GUARDED && from > 0 && from < total).then_some((from, size))
+    }
+
+    /// The lanes of a workgroup in parts, each of which is whole blocks or a block of fewer vectors. None but the one that has the lane
+    /// before `from` in it lies on both sides of it.
+    pub fn ranges(&self, from: u32, size: usize) -> Vec<Range<u32>> {
+        let (total, lanes) = (self.geometry.total(), self.geometry.lanes());
+        let (down, up) = (from / lanes * lanes, from.next_multiple_of(lanes));
+        // Slots are laid out for whole blocks, and subgroups are not divided.
+        let narrow = self.slots.places.is_empty() && !self.ssa.kernel.uses.subgroup && size <= MAX_REPEATED;
+        let mut edges = vec![0, down];
+        if narrow && down < up {
+            // From half a block down to the one vector around, and up again.
+            let (mut low, mut high) = (down, up);
+            let mut above = vec![up];
+            while high - low > WIDTH {
+                let middle = low + (high - low) / 2;
+                if from >= middle {
+                    low = middle;
+                    edges.push(low);
+                } else {
+                    high = middle;
+                    above.push(high);
+                }
+            }
+            edges.extend(above.into_iter().rev());
+        }
+        edges.extend([up, total]);
+        edges.dedup();
+        edges.windows(2).map(|pair| pair[0]..pair[1]).collect()
+    }
+
+    /// Whether a condition that holds from a lane on does so for this part of a segment, if that is known.
+    pub fn is_known(&self, holds_from: u32) -> Option<bool> {
+        let known = self.slots.known.as_ref()?;
+        if holds_from <= known.start {
+            return Some(true);
+        }
+        (known.end <= holds_from).then_some(false)
+    }
+
     /// Chooses the blocks of a segment, and how many vectors they have; until [`Lower::end_extent`].
     pub fn begin_extent(&mut self, extent: &Extent) -> Blocks {
         let (cond, active) = match extent {
@@ -158,7 +226,7 @@ impl Lower<'_> {
         self.set_parts(parts);
     }
 
-    fn set_parts(&mut self, parts: u32) {
+    pub fn set_parts(&mut self, parts: u32) {
         if self.geometry.parts != parts {
             self.geometry.parts = parts;
             // They have as many vectors as a block had.

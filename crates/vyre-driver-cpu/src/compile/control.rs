@@ -4,6 +4,7 @@
 //! are still in it. A lane that leaves early is taken out of the masks of the scopes that it leaves, and what follows an `if` goes on with
 //! those that are still there.
 
+use super::active::is_local_x;
 use super::lower::{Arm, Loc, Locs, Lower, Mask, Parts, components_of, scalar_of};
 use super::shape::Shape;
 use super::width;
@@ -15,7 +16,7 @@ use vyre_foundation::ssa::{InstId, InstKind, Op, RegionId, Terminator, Value};
 use vyre_spec::Scalar;
 
 /// How many instructions an arm has at the most that is written twice, with and without masks.
-const MAX_GUARDED: usize = 64;
+pub(super) const MAX_GUARDED: usize = 64;
 
 /// How a condition compares an index with a limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -233,6 +234,13 @@ impl Lower<'_> {
         (fits && !(guard == Guard::NotBelow && wraps)).then_some((index, limit, guard))
     }
 
+    /// The lane from which on a condition `lid.x >= number` holds.
+    pub fn holds_from(&self, cond: Value) -> Option<u32> {
+        let (index, limit, guard) = self.guard(cond)?;
+        let holds = guard == Guard::NotBelow && is_local_x(self.ssa, index);
+        self.ssa.literal(limit).filter(|_| holds).map(|limit| limit as u32)
+    }
+
     /// A guard that mostly holds for all lanes: code for that without masks, and code with masks beside it.
     fn branch_on_guard(&mut self, id: InstId, cond: Value, arms: [RegionId; 2], places: &[Locs]) -> Option<End> {
         let mut size = 0;
@@ -242,6 +250,12 @@ impl Lower<'_> {
             return None;
         }
         let (index, limit, guard) = self.guard(cond)?;
+        let known = self.holds_from(cond).and_then(|lane| self.is_known(lane)).map(|holds| arms[usize::from(!holds)]);
+        if let Some(arm) = known.filter(|arm| self.ssa.region(*arm).end.is_yield()) {
+            self.region(arm);
+            self.yield_to(arm, places, &None);
+            return Some(End::Reached);
+        }
         let (some, done) = (self.new_label(), self.new_label());
         let (first, limit) = (self.g(index), self.g(limit));
         match guard {

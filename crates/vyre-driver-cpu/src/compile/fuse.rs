@@ -88,10 +88,10 @@ fn order_of(ssa: &Ssa, total: u32, first: &Segment, second: &Segment) -> Option<
 }
 
 /// An access to memory.
-struct Touch {
-    buffer: BufferId,
-    writes: bool,
-    index: Value,
+pub(super) struct Touch {
+    pub buffer: BufferId,
+    pub writes: bool,
+    pub index: Value,
 }
 
 impl Touch {
@@ -112,7 +112,8 @@ impl Touch {
     }
 }
 
-fn accesses(ssa: &Ssa, id: InstId, found: &mut Vec<Touch>) {
+/// All that an instruction and those below it touch.
+pub(super) fn accesses(ssa: &Ssa, id: InstId, found: &mut Vec<Touch>) {
     let inst = ssa.inst(id);
     match inst.kind {
         InstKind::Load { buffer, index, .. } => found.push(Touch { buffer, writes: false, index }),

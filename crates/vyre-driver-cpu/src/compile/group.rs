@@ -14,12 +14,13 @@ use super::context::Context;
 use super::control::End;
 use super::fuse::Order;
 use super::geometry::WIDTH;
+use super::homes::Home;
 use super::lower::{Loc, Locs, Lower, MachineLeaf, Parts, Scope, components_of, is_float, is_wide, scalar_of};
 use super::shape::Shape;
 use crate::faults::Fault;
 use crate::machine::lir::{Cond, G2, GLoadKind, GSrc, GStoreKind, Inst, Label, LoadKind, Mem, Src, StoreKind, V3, Width};
 use crate::machine::reg::G;
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 use std::collections::{HashMap, HashSet};
 use std::mem::offset_of;
 use std::ops::Range;
@@ -59,11 +60,13 @@ pub(crate) struct Segment {
 #[derive(Default)]
 pub(crate) struct Slots {
     /// By value: its place in the context of a block.
-    places: HashMap<Value, usize>,
+    pub places: HashMap<Value, usize>,
+    /// Values that are in workgroup memory anyway.
+    homes: HashMap<Value, Home>,
     /// Values that are computed again.
     again: HashSet<Value>,
     /// Values of the workgroup, which stay in their registers.
-    kept: HashSet<Value>,
+    pub kept: HashSet<Value>,
     /// Arguments of loops whose slot another value writes, and those values; a value is written to one slot only.
     shared: HashSet<Value>,
     in_place: HashSet<(Value, Value)>,
@@ -77,6 +80,8 @@ pub(crate) struct Slots {
     parts: usize,
     /// The slots of this block.
     base: Option<G>,
+    /// The lanes of the part of a segment that is being written.
+    pub known: Option<Range<u32>>,
     enabled: bool,
     /// Whether there are no grid barriers.
     one_phase: bool,
@@ -273,6 +278,7 @@ impl Lower<'_> {
             });
             for_each_control(ssa, items, &mut |value| uses(value, 0));
         }
+        let stored = self.find_homes(phases, &last_use, &homes);
         let mut offset = 0;
         let mut order: Vec<(Value, bool)> = crossing.into_iter().collect();
         order.sort_unstable_by_key(|(value, _)| *value);
@@ -282,6 +288,8 @@ impl Lower<'_> {
                 self.slots.kept.insert(value);
             } else if !is_target.contains(&value) && self.can_be_made_again(value, 0) {
                 self.slots.again.insert(value);
+            } else if let Some(home) = stored.get(&value) {
+                self.slots.homes.insert(value, *home);
             } else {
                 self.slots.places.insert(value, offset);
                 offset += self.component_bytes(value) * usize::from(components_of(ssa.value(value).ty));
@@ -330,7 +338,8 @@ impl Lower<'_> {
 
     /// Whether a later segment finds a value.
     pub fn is_kept(&self, value: Value) -> bool {
-        self.slots.kept.contains(&value) || self.slots.places.contains_key(&value)
+        let slots = &self.slots;
+        slots.kept.contains(&value) || slots.places.contains_key(&value) || slots.homes.contains_key(&value)
     }
 
     /// Whether lanes may be retired before a segment.
@@ -377,6 +386,14 @@ impl Lower<'_> {
         if home != value {
             self.find_slot(home);
             self.locs[value.index()] = self.locs[home.index()].clone();
+            return;
+        }
+        if let Some(home) = self.slots.homes.get(&value).copied() {
+            let (block, parts) = (self.block, self.parts());
+            let at = self.home_at(home, block);
+            let load = |lower: &mut Self, n: usize| lower.load(LoadKind::Full, at.plus(32 * n));
+            let parts = self.at_block(|lower| (0..parts).map(|n| load(lower, n)).collect());
+            self.locs[value.index()] = Some(smallvec![Loc::Parts(parts)]);
             return;
         }
         if self.slots.again.contains(&value) || !self.slots.places.contains_key(&value) && self.can_be_made_again(value, 0) {
@@ -561,6 +578,36 @@ impl Lower<'_> {
 
     /// A segment: a loop over blocks. `retire` ends all lanes, with a trap if it says so.
     fn segment(&mut self, segment: &Segment, is_first: bool, end: Label, retire: Option<Option<u32>>) {
+        match self.decided_from(segment).filter(|_| retire.is_none()) {
+            None => self.segment_blocks(segment, is_first, end, retire, None),
+            Some((from, size)) => {
+                let whole = self.geometry.parts;
+                let mut ranges = self.ranges(from, size);
+                if segment.order == Order::Descending {
+                    ranges.reverse();
+                }
+                for range in ranges {
+                    // What is less than a block is a block of fewer vectors.
+                    self.set_parts((range.len() as u32 / WIDTH).min(whole));
+                    self.slots.known = Some(range.clone());
+                    self.segment_blocks(segment, is_first, end, None, Some(range));
+                    self.set_parts(whole);
+                }
+                self.slots.known = None;
+            }
+        }
+        self.register_copies(&segment.copies);
+    }
+
+    /// The blocks of a segment, or those that begin in a range.
+    fn segment_blocks(
+        &mut self,
+        segment: &Segment,
+        is_first: bool,
+        end: Label,
+        retire: Option<Option<u32>>,
+        range: Option<Range<u32>>,
+    ) {
         self.forget_blocks();
         let several = self.geometry.blocks() > 1;
         let before = std::mem::take(&mut self.code);
@@ -570,7 +617,11 @@ impl Lower<'_> {
         self.forget_blocks();
         self.in_block_head = false;
         let whole = self.geometry.parts;
-        let blocks = self.begin_extent(&extent);
+        let blocks = match (range, self.begin_extent(&extent)) {
+            (Some(range), Blocks::Several(_)) if range.len() == self.geometry.lanes() as usize => Blocks::One(range.start),
+            (Some(range), Blocks::Several(_)) => Blocks::From(range.start, range.end),
+            (_, blocks) => blocks,
+        };
         // The block that begins with the workgroup has no register for where it begins.
         let block = (several && blocks != Blocks::One(0)).then(|| self.new_g());
         self.block = block;
@@ -621,29 +672,31 @@ impl Lower<'_> {
                 self.code.extend(head);
                 self.code.extend(body);
             }
-            (Some(block), Blocks::Several(end)) if segment.order == Order::Descending => {
+            (Some(block), Blocks::Several(end) | Blocks::From(_, end)) if segment.order == Order::Descending => {
                 let (again, lanes) = (self.new_label(), self.geometry.lanes());
+                let first = if let Blocks::From(first, _) = blocks { first as i32 } else { 0 };
                 self.push(Inst::GImm { d: block, imm: u64::from((end - 1) / lanes * lanes) });
                 self.push(Inst::LoopBegin);
                 self.push(Inst::Label(again));
                 self.code.extend(head);
                 self.code.extend(body);
                 self.push(Inst::G2 { op: G2::sub, width: Width::W64, d: block, a: block, b: GSrc::Imm(lanes as i32) });
-                let (cond, b) = (Cond::GreaterEqual, GSrc::Imm(0));
+                let (cond, b) = (Cond::GreaterEqual, GSrc::Imm(first));
                 self.push(Inst::JumpIf { cond, width: Width::W64, a: block, b, to: again });
                 self.push(Inst::LoopEnd);
             }
-            (Some(block), Blocks::Several(_) | Blocks::UpTo(_)) => {
+            (Some(block), Blocks::Several(_) | Blocks::From(..) | Blocks::UpTo(_)) => {
                 let (again, over) = (self.new_label(), self.new_label());
                 let lanes = self.geometry.lanes() as i32;
-                self.push(Inst::GImm { d: block, imm: 0 });
+                let first = if let Blocks::From(first, _) = blocks { first } else { 0 };
+                self.push(Inst::GImm { d: block, imm: u64::from(first) });
                 let end = match blocks {
                     Blocks::UpTo(end) => {
                         let (cond, width) = (Cond::AboveEqual, Width::W32);
                         self.push(Inst::JumpIf { cond, width, a: block, b: end.into(), to: over });
                         GSrc::Reg(end)
                     }
-                    Blocks::Several(end) => GSrc::Imm(end as i32),
+                    Blocks::Several(end) | Blocks::From(_, end) => GSrc::Imm(end as i32),
                     Blocks::Nothing | Blocks::One(_) => GSrc::Imm(0),
                 };
                 self.push(Inst::LoopBegin);
@@ -661,7 +714,6 @@ impl Lower<'_> {
         if let Some(any) = alive_any {
             self.push(Inst::JumpIf { cond: Cond::Equal, width: Width::W32, a: any, b: GSrc::Imm(0), to: end });
         }
-        self.register_copies(&segment.copies);
     }
 
     /// The mask that a block begins with.
@@ -829,7 +881,7 @@ pub(crate) fn ssa_retires(ssa: &Ssa) -> bool {
     retires
 }
 
-fn for_each_segment<'a>(items: &'a [Item], each: &mut dyn FnMut(&'a Segment)) {
+pub(super) fn for_each_segment<'a>(items: &'a [Item], each: &mut dyn FnMut(&'a Segment)) {
     for item in items {
         match item {
             Item::Segment(segment) => each(segment),

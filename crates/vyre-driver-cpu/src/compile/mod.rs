@@ -21,6 +21,7 @@ mod geometry;
 mod group;
 mod helpers;
 mod hoist;
+mod homes;
 mod loops;
 mod lower;
 mod ops;
