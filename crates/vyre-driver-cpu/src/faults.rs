@@ -119,6 +119,8 @@ faults! {
     SharedNotCleared "shared-not-cleared" "Workgroup memory holds what the workgroup before left.";
     RetiredReturn "retired-return" "Lanes that have returned are back behind the next barrier.";
     LeaderLeftOut "leader-left-out" "The last lane of a segment that few take part in is left out.";
+    KeptWhereOthersWrite "kept-where-others-write" "A value that crosses a barrier is read from workgroup memory that was written to since.";
+    HoldsALaneEarly "holds-a-lane-early" "A condition that holds from a lane on is taken to hold for the vector that begins one lane before.";
     SlotTakenEarly "slot-taken-early" "The next value of a loop's variable is written where the old one is still read.";
     // Memory.
     LimitOneMore "limit-one-more" "A block may reach one element over the end.";

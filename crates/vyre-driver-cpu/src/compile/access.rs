@@ -10,7 +10,9 @@ mod loads;
 mod stores;
 
 use super::helpers::area;
-use super::lower::{Lower, MachineLeaf, Mask, Parts};
+use super::leaves::MachineLeaf;
+use super::lower::Lower;
+use super::places::{Mask, Parts};
 use crate::faults::Fault;
 use crate::machine::lir::{Base, Cond, G2, GShift, GSrc, Inst, Mem, StoreKind, V3, Width};
 use crate::machine::reg::{G, V};

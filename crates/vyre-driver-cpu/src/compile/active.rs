@@ -7,8 +7,9 @@
 
 use super::control::{End, MAX_GUARDED};
 use super::geometry::WIDTH;
-use super::group::Segment;
-use super::lower::{Lower, Mask, Parts};
+use super::lower::Lower;
+use super::places::{Mask, Parts};
+use super::segments::Segment;
 use super::shape::Shape;
 use crate::faults::Fault;
 use crate::machine::lir::{Cond, G2, GSrc, Inst, LoadKind, StoreKind, Width};
@@ -186,7 +187,7 @@ impl Lower<'_> {
     /// Whether a condition that holds from a lane on does so for this part of a segment, if that is known.
     pub fn is_known(&self, holds_from: u32) -> Option<bool> {
         let known = self.slots.known.as_ref()?;
-        if holds_from <= known.start {
+        if holds_from <= known.start + u32::from(self.planted(Fault::HoldsALaneEarly)) {
             return Some(true);
         }
         (known.end <= holds_from).then_some(false)

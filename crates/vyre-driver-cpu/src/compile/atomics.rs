@@ -11,7 +11,9 @@
 use super::access::lane_at;
 use super::context::Context;
 use super::helpers::area;
-use super::lower::{Loc, Lower, MachineLeaf, Parts};
+use super::leaves::MachineLeaf;
+use super::lower::Lower;
+use super::places::{Loc, Parts};
 use super::shape::Shape;
 use crate::machine::lir::{
     Cond, G2, GLoadKind, GShift, GSrc, GStoreKind, Inst, LoadKind, Mem, Rmw, Src, StoreKind, V2I, V3, Width,

@@ -4,7 +4,9 @@
 //! side, and are read as such: the words are not gathered. Only buffers that nobody writes are read this way, since the byte is read where
 //! it is cut out, and the word would have been read before.
 
-use super::lower::{Loc, Lower, MachineLeaf, Parts};
+use super::leaves::MachineLeaf;
+use super::lower::Lower;
+use super::places::{Loc, Parts};
 use super::shape::{Shape, Shapes};
 use crate::machine::lir::{Cond, Inst, LoadKind, Mem, Shift, V3, Width};
 use smallvec::smallvec;
@@ -192,7 +194,7 @@ impl Lower<'_> {
             self.push(Inst::ColdEnd);
             self.push(Inst::Label(done));
         }
-        self.locs[result.index()] = Some(smallvec![Loc::Parts(parts)]);
+        self.locs.set(result, smallvec![Loc::Parts(parts)]);
     }
 
     fn shifted(&mut self, op: Shift, a: crate::machine::reg::V, imm: u8) -> crate::machine::reg::V {

@@ -5,7 +5,8 @@
 //! those that are still there.
 
 use super::active::is_local_x;
-use super::lower::{Arm, Loc, Locs, Lower, Mask, Parts, components_of, scalar_of};
+use super::lower::{Arm, Lower, components_of, scalar_of};
+use super::places::{Loc, Locs, Mask, Parts};
 use super::shape::Shape;
 use super::width;
 use crate::faults::Fault;
@@ -145,7 +146,7 @@ impl Lower<'_> {
             }
         };
         for (result, place) in results.iter().zip(places) {
-            self.locs[result.index()] = Some(place);
+            self.locs.set(*result, place);
         }
         if end == End::Left {
             return End::Left;
@@ -275,14 +276,17 @@ impl Lower<'_> {
         self.push(Inst::Jump(done));
         self.push(Inst::Label(some));
         // The condition is computed here once more, so that nobody needs it who does not get here.
-        let known = self.locs[cond.index()].clone();
+        let known = self.locs.get(cond).cloned();
         let since = self.splatted.len();
         if let Some(op) = self.ssa.op(cond).copied() {
             self.op(cond, &op);
         }
         self.branch_apart(cond, arms, places);
         self.forget_splats(since);
-        self.locs[cond.index()] = known;
+        match known {
+            Some(known) => self.locs.set(cond, known),
+            None => self.locs.forget(cond),
+        }
         self.push(Inst::Label(done));
         Some(End::Reached)
     }
@@ -291,9 +295,9 @@ impl Lower<'_> {
     fn forget_region(&mut self, region: RegionId) {
         let ssa = self.ssa;
         ssa.for_each_region(region, &mut |_, region| {
-            region.args.iter().for_each(|arg| self.locs[arg.index()] = None);
+            region.args.iter().for_each(|arg| self.locs.forget(*arg));
             for id in &region.insts {
-                ssa.inst(*id).results.iter().for_each(|result| self.locs[result.index()] = None);
+                ssa.inst(*id).results.iter().for_each(|result| self.locs.forget(*result));
             }
         });
     }
@@ -429,7 +433,8 @@ impl Lower<'_> {
             return false;
         };
         let Some((_, v3)) = STEPS.iter().find(|(step, _)| *step == op) else { return false };
-        let is_place = |value: Value| matches!(self.locs[value.index()].as_deref(), Some([Loc::Parts(parts)]) if parts == to);
+        let is_place =
+            |value: Value| matches!(self.locs.get(value).map(|locs| &locs[..]), Some([Loc::Parts(parts)]) if parts == to);
         let other = if is_place(left) {
             right
         } else if is_place(right) && op != BinaryOp::Sub {

@@ -1,7 +1,8 @@
 //! What involves more than one invocation: subgroups and traps.
 
 use super::helpers::{self, area};
-use super::lower::{Loc, Lower};
+use super::lower::Lower;
+use super::places::Loc;
 use crate::faults::Fault;
 use crate::machine::lir::{GStoreKind, Inst, LoadKind, Mem, StoreKind, V3};
 use vyre_foundation::ir::SubgroupOp;

@@ -9,7 +9,7 @@
 //! other invocations write in the first.
 
 use super::active::is_limited;
-use super::group::{Item, Segment, ssa_retires};
+use super::segments::{Item, Segment, ssa_retires};
 use super::shared::LocalForm;
 use vyre_foundation::kernel::BufferId;
 use vyre_foundation::ssa::{InstId, InstKind, Ssa, Value};

@@ -5,10 +5,12 @@
 //! do: a block reads what crosses before it does anything else, and no invocation writes to the element of another.
 
 use super::fuse::{Touch, accesses};
-use super::group::{Item, Segment, for_each_segment, ssa_retires};
-use super::lower::{Lower, MachineLeaf};
+use super::leaves::MachineLeaf;
+use super::lower::Lower;
+use super::segments::{Item, Segment, for_each_segment, ssa_retires};
 use super::shape::Shape;
 use super::shared::LocalForm;
+use crate::faults::Fault;
 use crate::machine::lir::Mem;
 use crate::machine::reg::G;
 use std::collections::HashMap;
@@ -57,7 +59,7 @@ impl Lower<'_> {
                     let touches = writes(self, segment, home.buffer);
                     if between == last { touches.iter().all(|form| *form == Some(home.form())) } else { touches.is_empty() }
                 };
-                if made_here && (number + 1..=last).all(stays) {
+                if made_here && ((number + 1..=last).all(stays) || self.planted(Fault::KeptWhereOthersWrite)) {
                     found.insert(value, home);
                 }
             }

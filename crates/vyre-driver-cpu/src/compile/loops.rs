@@ -5,7 +5,8 @@
 //! unless nobody asks for them afterwards.
 
 use super::control::{End, overlap, same};
-use super::lower::{Arm, InLoop, Loc, Locs, Lower, Parts, Scope, components_of};
+use super::lower::{Arm, InLoop, Lower, Scope, components_of};
+use super::places::{Loc, Locs, Parts};
 use super::shape::{Shape, ends_of_loop};
 use crate::faults::Fault;
 use crate::machine::lir::{Cond, G2, GSrc, Inst, Src, V3, Width};
@@ -25,7 +26,7 @@ impl Lower<'_> {
             self.copy_value(*init, place, &None);
         }
         for (arg, place) in args[1..].iter().zip(&places) {
-            self.locs[arg.index()] = Some(place.clone());
+            self.locs.set(*arg, place.clone());
         }
         let end = match self.facts.shapes.is_divergent(id) {
             false => self.repeat_together(id, from, to, body, &places),
@@ -34,7 +35,7 @@ impl Lower<'_> {
         self.forget_splats(since);
         if !self.facts.shapes.is_divergent(id) {
             for (result, place) in results.iter().zip(places) {
-                self.locs[result.index()] = Some(place);
+                self.locs.set(*result, place);
             }
         }
         if end == End::Reached {
@@ -61,7 +62,7 @@ impl Lower<'_> {
             };
             if varies {
                 inst.kind.for_each_operand(&mut |operand| {
-                    let there = ssa.leaf(operand).is_none() && self.locs[operand.index()].is_some();
+                    let there = ssa.leaf(operand).is_none() && self.locs.get(operand).is_some();
                     if there && self.shape(operand) != Shape::Varying && components_of(ssa.value(operand).ty) == 1 {
                         wanted.push(operand);
                     }
@@ -136,7 +137,7 @@ impl Lower<'_> {
             let varies = matches!(places[n][0], Loc::Parts(_));
             let wanted = self.facts.uses[result.index()] > 0;
             if varies {
-                self.locs[result.index()] = Some(places[n].clone());
+                self.locs.set(*result, places[n].clone());
                 collected.push(None);
             } else if wanted {
                 let (ty, count) = (self.ty(*result), components_of(ssa.value(*result).ty));
@@ -147,7 +148,7 @@ impl Lower<'_> {
                     self.copy_to(ty, &place, &init, &None);
                     parts.push(place);
                 }
-                self.locs[result.index()] = Some(parts.clone());
+                self.locs.set(*result, parts.clone());
                 collected.push(Some(parts));
             } else {
                 collected.push(None);

@@ -9,44 +9,18 @@
 //! in it but ops.
 
 use super::active::{Decided, Prefix};
-use super::context::{Context, buffer_address, buffer_length};
 use super::facts::Facts;
-use super::geometry::{Geometry, WIDTH};
-use super::shape::Shape;
+use super::geometry::Geometry;
+use super::leaves::{MachineLeaf, VectorLeaf};
+use super::places::{Locs, Mask, Parts, Places};
+use super::slots::Slots;
 use crate::faults::Fault;
-use crate::machine::lir::{Base, Cond, G2, GLoadKind, GShift, GSrc, Inst, Label, LoadKind, Mem, Src, V3, Width};
+use crate::machine::lir::{Base, G2, GSrc, Inst, Label, LoadKind, Mem, Src, V3, Width};
 use crate::machine::reg::{G, V};
-use smallvec::{SmallVec, smallvec};
 use std::collections::HashMap;
-use std::mem::offset_of;
-use vyre_foundation::ir::{Axis, Builtin};
 use vyre_foundation::kernel::BufferId;
-use vyre_foundation::ssa::{InstId, Leaf, Ssa, Value};
+use vyre_foundation::ssa::{InstId, Ssa, Value};
 use vyre_spec::{FloatMode, Scalar, ValueType};
-
-/// The vectors of a varying value: one per part, two where elements have 64 bits.
-pub(crate) type Parts = SmallVec<[V; 8]>;
-
-/// Where the value of a scalar is.
-#[derive(Clone, Debug)]
-pub(crate) enum Loc {
-    /// It is a literal.
-    Lit(u64),
-    /// Uniform, an integer or a `bool`, which is 0 or 1.
-    G(G),
-    /// Linear: the value of lane 0.
-    Linear(G, u32),
-    /// Uniform, a float: in every element of one vector.
-    Splat(V),
-    /// Varying; a `bool` is all ones or all zeros in 32 bits.
-    Parts(Parts),
-}
-
-/// Where a value is: the components of a vector, or the only one.
-pub(crate) type Locs = SmallVec<[Loc; 1]>;
-
-/// A mask: active lanes are all ones. `None` if all of them are.
-pub(crate) type Mask = Option<Parts>;
 
 /// What lanes leave: the iteration of a divergent loop, or the program.
 pub(crate) struct Scope {
@@ -110,7 +84,7 @@ pub(crate) struct Lower<'a> {
     /// Tables that are in the pool.
     pub tables: HashMap<Vec<u32>, Mem>,
     /// By value, where it is.
-    pub locs: Vec<Option<Locs>>,
+    pub locs: Places,
     /// Uniform and linear values as vectors, and since when, by value and component.
     pub splats: HashMap<(Value, u8), Parts>,
     /// What was added to `splats`, to be forgotten when the region ends that it was added in.
@@ -140,7 +114,7 @@ pub(crate) struct Lower<'a> {
     /// Bytes of the frame that instructions use.
     pub scratch: usize,
     /// Values that later segments find in memory: by value and component, the place of its slot.
-    pub slots: super::group::Slots,
+    pub slots: Slots,
     /// Whether code goes to the start of the block.
     pub in_block_head: bool,
     /// Whether code hardly ever runs, so that nothing is prepared for it.
@@ -152,29 +126,6 @@ pub(crate) struct Lower<'a> {
     pub refused: Option<String>,
     /// A mistake that is made on purpose.
     pub fault: Option<Fault>,
-}
-
-/// Something that every workgroup finds in the same place.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum MachineLeaf {
-    Address(BufferId),
-    Length(BufferId),
-    /// Where contiguous accesses of a block may begin: below this.
-    Limit(BufferId, u32),
-    /// The same for pieces of words, of which a word has 2 to this power; 64 bits.
-    PieceLimit(BufferId, u32, u8),
-    Context(usize),
-    /// First invocation of the block along an axis, in its workgroup.
-    LocalBase(Axis),
-    GlobalBase(Axis),
-    GroupTimesSize(Axis),
-    Slots,
-}
-
-/// Something that every block finds as vectors.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum VectorLeaf {
-    Builtin(Builtin),
 }
 
 /// Constants behind the code.
@@ -348,7 +299,7 @@ impl Lower<'_> {
         }
     }
 
-    // Leaves of the machine.
+    // Places that code goes to.
 
     /// Runs `make` with code going to the front of everything.
     pub fn at_entry<R>(&mut self, make: impl FnOnce(&mut Self) -> R) -> R {
@@ -358,7 +309,7 @@ impl Lower<'_> {
         result
     }
 
-    fn at_group<R>(&mut self, make: impl FnOnce(&mut Self) -> R) -> R {
+    pub fn at_group<R>(&mut self, make: impl FnOnce(&mut Self) -> R) -> R {
         std::mem::swap(&mut self.code, &mut self.group_head);
         let result = make(self);
         std::mem::swap(&mut self.code, &mut self.group_head);
@@ -376,535 +327,10 @@ impl Lower<'_> {
         result
     }
 
-    pub fn machine_leaf(&mut self, leaf: MachineLeaf) -> G {
-        if let Some(known) = self.leaves.get(&leaf) {
-            return *known;
-        }
-        let reg = match leaf {
-            MachineLeaf::Address(buffer) => {
-                let from = buffer_address(self.ssa, buffer);
-                self.at_entry(|lower| lower.load_g(GLoadKind::W64, from))
-            }
-            MachineLeaf::Length(buffer) => {
-                let from = buffer_length(self.ssa, buffer);
-                self.at_entry(|lower| match from {
-                    Ok(from) => lower.load_g(GLoadKind::W32, from),
-                    Err(count) => lower.imm(u64::from(count)),
-                })
-            }
-            MachineLeaf::Limit(buffer, lanes) => {
-                let length = self.machine_leaf(MachineLeaf::Length(buffer));
-                self.at_entry(|lower| {
-                    let (limit, none) = (lower.new_g(), lower.imm(0));
-                    let further = lanes as i32 - 1 - i32::from(lower.planted(Fault::LimitOneMore));
-                    let less = lower.g2(G2::sub, Width::W32, length, GSrc::Imm(further));
-                    let (cond, width, b) = (Cond::Below, Width::W32, GSrc::Imm(lanes as i32));
-                    lower.push(Inst::Choose { cond, width, a: length, b, d: limit, x: none, y: less });
-                    limit
-                })
-            }
-            MachineLeaf::PieceLimit(buffer, lanes, log) => {
-                let length = self.machine_leaf(MachineLeaf::Length(buffer));
-                self.at_entry(|lower| {
-                    // An index has 32 bits, and none of the block's may wrap.
-                    let (pieces, end, limit) = (lower.new_g(), lower.new_g(), lower.new_g());
-                    lower.push(Inst::GShift { op: GShift::Left, width: Width::W64, d: pieces, a: length, imm: log });
-                    let (all, none) = (lower.imm(1 << 32), lower.imm(0));
-                    let (cond, width) = (Cond::Below, Width::W64);
-                    lower.push(Inst::Choose { cond, width, a: pieces, b: all.into(), d: end, x: pieces, y: all });
-                    let less = lower.g2(G2::sub, Width::W64, end, GSrc::Imm(lanes as i32 - 1));
-                    lower.push(Inst::Choose { cond, width, a: end, b: GSrc::Imm(lanes as i32), d: limit, x: none, y: less });
-                    limit
-                })
-            }
-            MachineLeaf::Context(offset) => self.at_entry(|lower| lower.load_g(GLoadKind::W32, Mem::context(offset))),
-            MachineLeaf::Slots => {
-                let from = Mem::context(offset_of!(Context, slots));
-                self.at_entry(|lower| lower.load_g(GLoadKind::W64, from))
-            }
-            MachineLeaf::GroupTimesSize(axis) => {
-                let size = self.geometry.size[axis as usize];
-                let id = self.group_id(axis);
-                self.at_group(|lower| {
-                    let d = lower.new_g();
-                    lower.push(Inst::GMul { width: Width::W32, d, a: id, b: GSrc::Imm(size as i32) });
-                    d
-                })
-            }
-            MachineLeaf::LocalBase(axis) => self.local_base(axis),
-            MachineLeaf::GlobalBase(axis) => {
-                let local = self.machine_leaf(MachineLeaf::LocalBase(axis));
-                if self.geometry.flat && axis == Axis::X {
-                    local
-                } else {
-                    let group = self.machine_leaf(MachineLeaf::GroupTimesSize(axis));
-                    self.at_block(|lower| lower.g2(G2::add, Width::W32, local, group))
-                }
-            }
-        };
-        self.leaves.insert(leaf, reg);
-        reg
-    }
-
-    /// Where the block begins along an axis, where all of its lanes lie along x.
-    fn local_base(&mut self, axis: Axis) -> G {
-        let [nx, ny, _] = self.geometry.size;
-        let Some(block) = self.block else { return self.at_block(|lower| lower.imm(0)) };
-        if self.geometry.flat || self.geometry.total() == nx {
-            return match (axis, self.row) {
-                (Axis::X, _) => block,
-                (Axis::Y, Some([y, _])) => y,
-                (Axis::Z, Some([_, z])) => z,
-                (Axis::Y | Axis::Z, None) => self.at_block(|lower| lower.imm(0)),
-            };
-        }
-        let lanes = self.geometry.lanes();
-        if nx.is_power_of_two() && ny.is_power_of_two() {
-            // Its bits are those of x, then those of y, then those of z.
-            let (below, own) = match axis {
-                Axis::X => (0, nx),
-                Axis::Y => (nx.trailing_zeros(), ny),
-                Axis::Z => (nx.trailing_zeros() + ny.trailing_zeros(), 1 << 10),
-            };
-            if axis == Axis::X && nx == lanes {
-                return self.at_block(|lower| lower.imm(0));
-            }
-            // The block's number is less than the size, so that nothing is above the bits of the last axis.
-            let is_last = 1 << below << own.trailing_zeros() >= self.geometry.total();
-            return self.at_block(|lower| {
-                let shifted = lower.new_g();
-                let op = GShift::Right;
-                lower.push(Inst::GShift { op, width: Width::W32, d: shifted, a: block, imm: below as u8 });
-                if is_last {
-                    return shifted;
-                }
-                lower.g2(G2::and, Width::W32, shifted, GSrc::Imm(own as i32 - 1))
-            });
-        }
-        // A table by block: where it begins along x, y and z.
-        let starts: Vec<u32> = (0..self.geometry.blocks())
-            .map(|n| {
-                let first = n * lanes;
-                match axis {
-                    Axis::X => first % nx,
-                    Axis::Y => first / nx % ny,
-                    Axis::Z => first / nx / ny,
-                }
-            })
-            .collect();
-        let table = self.pool.table(&starts);
-        self.at_block(|lower| {
-            let start = lower.new_g();
-            lower.push(Inst::Lea { d: start, from: table });
-            let shift = lanes.trailing_zeros() as u8;
-            let number = lower.new_g();
-            let op = GShift::Right;
-            lower.push(Inst::GShift { op, width: Width::W32, d: number, a: block, imm: shift });
-            lower.load_g(GLoadKind::W32, Mem::indexed(start, number, 4))
-        })
-    }
-
-    fn group_id(&mut self, axis: Axis) -> G {
-        match (axis, self.group) {
-            (Axis::X, Some(group)) => group,
-            (Axis::X, None) => self.machine_leaf(MachineLeaf::Context(offset_of!(Context, first_group))),
-            (Axis::Y, _) => self.machine_leaf(MachineLeaf::Context(offset_of!(Context, group_y))),
-            (Axis::Z, _) => self.machine_leaf(MachineLeaf::Context(offset_of!(Context, group_z))),
-        }
-    }
-
-    pub fn load_g(&mut self, kind: GLoadKind, from: Mem) -> G {
-        let d = self.new_g();
-        self.push(Inst::GLoad { kind, d, from });
-        d
-    }
-
-    fn builtin(&mut self, builtin: Builtin) -> Loc {
-        match builtin {
-            Builtin::Invocation(axis) => match (self.facts_shape_of_axis(axis), self.geometry.size[axis as usize]) {
-                (Shape::Linear(stride), _) => Loc::Linear(self.machine_leaf(MachineLeaf::GlobalBase(axis)), stride),
-                (Shape::Uniform, 1) => Loc::G(self.group_id(axis)),
-                (Shape::Uniform, _) => Loc::G(self.machine_leaf(MachineLeaf::GlobalBase(axis))),
-                (Shape::Varying, _) => Loc::Parts(self.vector_leaf(VectorLeaf::Builtin(builtin))),
-            },
-            Builtin::Local(axis) => match (self.facts_shape_of_axis(axis), self.geometry.size[axis as usize]) {
-                (Shape::Linear(stride), _) => Loc::Linear(self.machine_leaf(MachineLeaf::LocalBase(axis)), stride),
-                (Shape::Uniform, 1) => Loc::Lit(0),
-                (Shape::Uniform, _) => Loc::G(self.machine_leaf(MachineLeaf::LocalBase(axis))),
-                (Shape::Varying, _) => Loc::Parts(self.vector_leaf(VectorLeaf::Builtin(builtin))),
-            },
-            Builtin::SubgroupLane => Loc::Parts(self.vector_leaf(VectorLeaf::Builtin(builtin))),
-            Builtin::Workgroup(axis) => Loc::G(self.group_id(axis)),
-            Builtin::WorkgroupCount(axis) => {
-                Loc::G(self.machine_leaf(MachineLeaf::Context(offset_of!(Context, grid) + 4 * axis as usize)))
-            }
-            Builtin::InvocationCount(axis) => {
-                Loc::G(self.machine_leaf(MachineLeaf::Context(offset_of!(Context, invocations) + 4 * axis as usize)))
-            }
-            Builtin::LocalCount(axis) => Loc::Lit(u64::from(self.geometry.size[axis as usize])),
-            Builtin::SubgroupSize => Loc::Lit(u64::from(self.ssa.kernel.subgroup.unwrap_or(1))),
-        }
-    }
-
-    fn facts_shape_of_axis(&self, axis: Axis) -> Shape {
-        match axis {
-            Axis::X if self.geometry.rows => Shape::Linear(1),
-            Axis::X => Shape::Varying,
-            Axis::Y | Axis::Z if self.geometry.rows || self.geometry.size[axis as usize] == 1 => Shape::Uniform,
-            Axis::Y | Axis::Z => Shape::Varying,
-        }
-    }
-
-    fn vector_leaf(&mut self, leaf: VectorLeaf) -> Parts {
-        if let Some(known) = self.vector_leaves.get(&leaf) {
-            return known.clone();
-        }
-        let VectorLeaf::Builtin(builtin) = leaf;
-        let [nx, ny, _] = self.geometry.size;
-        let position = |n: u32| -> u32 {
-            match builtin {
-                Builtin::Local(axis) | Builtin::Invocation(axis) => match axis {
-                    Axis::X => n % nx,
-                    Axis::Y => n / nx % ny,
-                    Axis::Z => n / nx / ny,
-                },
-                Builtin::Workgroup(_)
-                | Builtin::InvocationCount(_)
-                | Builtin::WorkgroupCount(_)
-                | Builtin::LocalCount(_)
-                | Builtin::SubgroupLane
-                | Builtin::SubgroupSize => n % self.ssa.kernel.subgroup.unwrap_or(1),
-            }
-        };
-        let positions: Vec<u32> = (0..self.geometry.blocks() * self.geometry.lanes()).map(position).collect();
-        let table = self.pool.table(&positions);
-        let group = match builtin {
-            Builtin::Invocation(axis) => Some(self.machine_leaf(MachineLeaf::GroupTimesSize(axis))),
-            Builtin::Workgroup(_)
-            | Builtin::Local(_)
-            | Builtin::InvocationCount(_)
-            | Builtin::WorkgroupCount(_)
-            | Builtin::LocalCount(_)
-            | Builtin::SubgroupLane
-            | Builtin::SubgroupSize => None,
-        };
-        let (block, parts) = (self.block, self.parts());
-        let result: Parts = self.at_block(|lower| {
-            let start = lower.new_g();
-            lower.push(Inst::Lea { d: start, from: table });
-            let group = group.map(|group| lower.splat_g(Width::W32, group));
-            (0..parts)
-                .map(|part| {
-                    let from = match block {
-                        Some(block) => Mem::indexed(start, block, 4),
-                        None => Mem::at(start),
-                    };
-                    let own = lower.load(LoadKind::Full, from.plus(32 * part));
-                    match group {
-                        Some(group) => lower.v3(V3::vpaddd, own, group),
-                        None => own,
-                    }
-                })
-                .collect()
-        });
-        self.vector_leaves.insert(leaf, result.clone());
-        result
-    }
-
     pub fn splat_g(&mut self, width: Width, a: G) -> V {
         let d = self.new_v();
         self.push(Inst::Splat { width, d, a });
         d
-    }
-
-    // Values.
-
-    /// Where a component of a value is.
-    pub fn loc(&mut self, value: Value, component: u8) -> Loc {
-        if let Some(leaf) = self.ssa.leaf(value) {
-            return match leaf {
-                Leaf::Lit { bits } => Loc::Lit(bits),
-                Leaf::Builtin { builtin } => self.builtin(builtin),
-                Leaf::Len { buffer } => Loc::G(self.machine_leaf(MachineLeaf::Length(buffer))),
-            };
-        }
-        self.find_slot(value);
-        match &self.locs[value.index()] {
-            Some(locs) => locs[usize::from(component)].clone(),
-            None => {
-                self.refuse("a value is used where it is not there");
-                Loc::Lit(0)
-            }
-        }
-    }
-
-    pub fn set(&mut self, value: Value, loc: Loc) {
-        self.locs[value.index()] = Some(smallvec![loc]);
-    }
-
-    pub fn ty(&self, value: Value) -> Scalar {
-        scalar_of(self.ssa.value(value).ty)
-    }
-
-    /// A uniform integer or `bool`, or the value of lane 0 of a linear one, in a general register.
-    pub fn g(&mut self, value: Value) -> G {
-        match self.loc(value, 0) {
-            Loc::Lit(bits) => self.imm(bits),
-            Loc::G(reg) | Loc::Linear(reg, _) => reg,
-            Loc::Splat(v) => {
-                let d = self.new_g();
-                let width = width_of(self.ty(value));
-                self.push(Inst::First { width, d, a: v });
-                d
-            }
-            Loc::Parts(parts) => {
-                let d = self.new_g();
-                self.push(Inst::First { width: width_of(self.ty(value)), d, a: parts[0] });
-                d
-            }
-        }
-    }
-
-    /// The same, as an operand that may be a number.
-    pub fn g_src(&mut self, value: Value) -> GSrc {
-        match self.loc(value, 0) {
-            Loc::Lit(bits) => match (is_wide(self.ty(value)), i32::try_from(bits as i64)) {
-                (false, _) => GSrc::Imm(bits as u32 as i32),
-                (true, Ok(small)) => GSrc::Imm(small),
-                (true, Err(_)) => GSrc::Reg(self.imm(bits)),
-            },
-            Loc::G(_) | Loc::Linear(..) | Loc::Splat(_) | Loc::Parts(_) => GSrc::Reg(self.g(value)),
-        }
-    }
-
-    /// A value as vectors.
-    pub fn vectors(&mut self, value: Value, component: u8) -> Parts {
-        let ty = self.ty(value);
-        match self.loc(value, component) {
-            Loc::Parts(parts) => parts,
-            Loc::Lit(bits) => {
-                let v = self.constant_v(ty, bits);
-                smallvec![v; self.vectors_of(ty)]
-            }
-            loc @ (Loc::G(_) | Loc::Linear(..) | Loc::Splat(_)) => {
-                // What hardly ever runs makes its own, so that nobody keeps them for it.
-                if self.in_cold {
-                    return self.as_vectors(ty, &loc);
-                }
-                if let Some(known) = self.splats.get(&(value, component)) {
-                    return known.clone();
-                }
-                // Vectors of leaves are made where the leaves are, and stay.
-                let parts = match self.ssa.leaf(value) {
-                    Some(Leaf::Len { .. } | Leaf::Lit { .. }) => self.at_entry(|lower| lower.as_vectors(ty, &loc)),
-                    Some(Leaf::Builtin { .. }) => self.at_block(|lower| lower.as_vectors(ty, &loc)),
-                    None => {
-                        self.splatted.push((value, component));
-                        self.as_vectors(ty, &loc)
-                    }
-                };
-                self.splats.insert((value, component), parts.clone());
-                parts
-            }
-        }
-    }
-
-    /// A value as operands, which may be constants in memory.
-    pub fn sources(&mut self, value: Value) -> SmallVec<[Src; 8]> {
-        match self.loc(value, 0) {
-            Loc::Lit(bits) => {
-                let ty = self.ty(value);
-                let src = self.constant(ty, bits);
-                smallvec![src; self.vectors_of(ty)]
-            }
-            Loc::G(_) | Loc::Linear(..) | Loc::Splat(_) | Loc::Parts(_) => {
-                self.vectors(value, 0).into_iter().map(Src::Reg).collect()
-            }
-        }
-    }
-
-    pub fn as_vectors(&mut self, ty: Scalar, loc: &Loc) -> Parts {
-        match loc {
-            Loc::Parts(parts) => parts.clone(),
-            Loc::Lit(bits) => {
-                let v = self.constant_v(ty, *bits);
-                smallvec![v; self.vectors_of(ty)]
-            }
-            Loc::Splat(v) => smallvec![*v; self.vectors_of(ty)],
-            Loc::G(reg) => {
-                let v = self.splat_scalar(ty, *reg);
-                smallvec![v; self.vectors_of(ty)]
-            }
-            Loc::Linear(base, stride) => {
-                let base = self.splat_g(Width::W32, *base);
-                (0..self.geometry.parts)
-                    .map(|part| {
-                        let first = if self.planted(Fault::PartsAlike) { 0 } else { part * WIDTH };
-                        let steps = std::array::from_fn(|n| (first + n as u32).wrapping_mul(*stride));
-                        let steps = Src::Mem(self.pool.place(steps));
-                        self.v3(V3::vpaddd, base, steps)
-                    })
-                    .collect()
-            }
-        }
-    }
-
-    /// A uniform integer or `bool` in every element.
-    pub fn splat_scalar(&mut self, ty: Scalar, reg: G) -> V {
-        if ty == Scalar::Bool {
-            let none = self.imm(0);
-            let all = self.g2(G2::sub, Width::W32, none, reg);
-            return self.splat_g(Width::W32, all);
-        }
-        self.splat_g(width_of(ty), reg)
-    }
-
-    /// Forgets vectors of uniform values that were made since.
-    pub fn forget_splats(&mut self, since: usize) {
-        for key in self.splatted.drain(since..) {
-            self.splats.remove(&key);
-        }
-    }
-
-    /// The shape of a value.
-    pub fn shape(&self, value: Value) -> Shape {
-        self.facts.shapes.shape(value)
-    }
-
-    /// A new place of the shape that the value has.
-    pub fn new_loc(&mut self, ty: Scalar, shape: Shape) -> Loc {
-        match shape {
-            Shape::Uniform if is_float(ty) => Loc::Splat(self.new_v()),
-            Shape::Uniform => Loc::G(self.new_g()),
-            Shape::Linear(stride) => Loc::Linear(self.new_g(), stride),
-            Shape::Varying => Loc::Parts((0..self.vectors_of(ty)).map(|_| self.new_v()).collect()),
-        }
-    }
-
-    pub fn new_locs(&mut self, value: Value) -> Locs {
-        let (ty, shape) = (self.ssa.value(value).ty, self.shape(value));
-        (0..components_of(ty)).map(|_| self.new_loc(scalar_of(ty), shape)).collect()
-    }
-
-    /// Copies a value to a place that has its shape, or a more general one; under a mask only active lanes of a varying one.
-    pub fn copy_to(&mut self, ty: Scalar, to: &Loc, from: &Loc, mask: &Mask) {
-        match to {
-            Loc::Lit(_) => {}
-            Loc::G(d) | Loc::Linear(d, _) => match from {
-                Loc::Lit(bits) => self.push(Inst::GImm { d: *d, imm: *bits }),
-                Loc::G(a) | Loc::Linear(a, _) => self.push(Inst::GMov { width: Width::W64, d: *d, a: *a }),
-                Loc::Splat(_) | Loc::Parts(_) => self.refuse("a uniform place is given a varying value"),
-            },
-            Loc::Splat(d) => match from {
-                Loc::Lit(bits) => {
-                    let a = self.constant_v(ty, *bits);
-                    self.push(Inst::VMov { d: *d, a });
-                }
-                Loc::Splat(a) => self.push(Inst::VMov { d: *d, a: *a }),
-                Loc::G(_) | Loc::Linear(..) | Loc::Parts(_) => self.refuse("a uniform float is given something else"),
-            },
-            Loc::Parts(to) => {
-                let from = self.as_vectors(ty, from);
-                let masks = mask.as_ref().map(|mask| self.masks_for(ty, mask));
-                for n in 0..to.len() {
-                    match &masks {
-                        None => self.push(Inst::VMov { d: to[n], a: from[n] }),
-                        Some(masks) => self.push(Inst::Blend { d: to[n], a: to[n], b: from[n].into(), mask: masks[n] }),
-                    }
-                }
-            }
-        }
-    }
-
-    /// A mask for elements of a type: as it is for 32 bits, widened for 64.
-    pub fn masks_for(&mut self, ty: Scalar, mask: &Parts) -> Parts {
-        if !is_wide(ty) {
-            return mask.clone();
-        }
-        mask.iter().copied().collect::<Parts>().into_iter().flat_map(|part| self.widen_mask(part)).collect()
-    }
-
-    pub fn widen_mask(&mut self, mask: V) -> [V; 2] {
-        use crate::machine::lir::Widen;
-        let (low, upper, high) = (self.new_v(), self.new_v(), self.new_v());
-        self.push(Inst::Widen { op: Widen::vpmovsxdq, d: low, a: mask.into() });
-        self.push(Inst::High { d: upper, a: mask });
-        self.push(Inst::Widen { op: Widen::vpmovsxdq, d: high, a: upper.into() });
-        [low, high]
-    }
-
-    /// The low 32 bits of the elements of two vectors of 64-bit elements, as one.
-    pub fn narrow_pair(&mut self, low: V, high: V) -> V {
-        use crate::machine::lir::{V2I, V3I};
-        let (mixed, d) = (self.new_v(), self.new_v());
-        self.push(Inst::V3I { op: V3I::vshufps, d: mixed, a: low, b: high.into(), imm: 0x88 });
-        self.push(Inst::V2I { op: V2I::vpermq, d, a: mixed.into(), imm: 0xD8 });
-        d
-    }
-
-    /// Jumps if no lane of the mask is active.
-    pub fn jump_if_none(&mut self, mask: &Parts, to: Label) {
-        let bits = self.any_bits(mask);
-        self.push(Inst::JumpIf { cond: Cond::Equal, width: Width::W32, a: bits, b: GSrc::Imm(0), to });
-    }
-
-    /// Jumps if a lane of the mask is active.
-    pub fn jump_if_some(&mut self, mask: &Parts, to: Label) {
-        let bits = self.any_bits(mask);
-        self.push(Inst::JumpIf { cond: Cond::NotEqual, width: Width::W32, a: bits, b: GSrc::Imm(0), to });
-    }
-
-    /// A number that is zero iff no lane is active.
-    fn any_bits(&mut self, mask: &Parts) -> G {
-        let mut any = mask[0];
-        for part in &mask[1..] {
-            any = self.v3(V3::vpor, any, *part);
-        }
-        let bits = self.new_g();
-        self.push(Inst::Signs { d: bits, a: any });
-        bits
-    }
-
-    /// Jumps if a lane of the mask is not active.
-    pub fn jump_unless_all(&mut self, mask: &Parts, to: Label) {
-        let mut all = mask[0];
-        for part in &mask[1..] {
-            all = self.v3(V3::vpand, all, *part);
-        }
-        let bits = self.new_g();
-        self.push(Inst::Signs { d: bits, a: all });
-        self.push(Inst::JumpIf { cond: Cond::NotEqual, width: Width::W32, a: bits, b: GSrc::Imm(0xFF), to });
-    }
-
-    /// One bit per lane that is active.
-    pub fn mask_bits(&mut self, mask: &Mask) -> G {
-        let Some(mask) = mask else { return self.imm(u64::MAX >> (64 - self.geometry.lanes())) };
-        let mut all: Option<G> = None;
-        for (part, v) in mask.clone().into_iter().enumerate() {
-            let bits = self.new_g();
-            self.push(Inst::Signs { d: bits, a: v });
-            all = Some(match all {
-                None => bits,
-                Some(all) => {
-                    let shifted = self.new_g();
-                    let op = GShift::Left;
-                    self.push(Inst::GShift { op, width: Width::W64, d: shifted, a: bits, imm: 8 * part as u8 });
-                    self.g2(G2::or, Width::W64, all, shifted)
-                }
-            });
-        }
-        all.unwrap_or_else(|| self.imm(0))
-    }
-
-    /// The active lanes as vectors.
-    pub fn mask_vectors(&mut self) -> Parts {
-        match self.mask.clone() {
-            Some(mask) => mask,
-            None => {
-                let ones = self.ones();
-                smallvec![ones; self.parts()]
-            }
-        }
     }
 
     /// Whether the compiler is to make this mistake.

@@ -22,14 +22,19 @@ mod group;
 mod helpers;
 mod hoist;
 mod homes;
+mod leaves;
 mod loops;
 mod lower;
+mod masks;
 mod ops;
+mod places;
 mod planted;
 mod pressure;
+mod segments;
 mod shape;
 mod shared;
 pub(crate) mod show;
+mod slots;
 mod unroll;
 mod width;
 
@@ -48,9 +53,11 @@ use atomics::{MAX_OWN, Own};
 use context::{BUFFERS, BoundBuffer, Context, NO_TRAP};
 use facts::Facts;
 use geometry::Geometry;
-use group::{Item, Slots};
 use lower::{Lower, Pool};
+use places::Places;
 use pressure::pressure;
+use segments::Item;
+use slots::Slots;
 use std::collections::HashMap;
 use std::mem::offset_of;
 use std::ops::Range;
@@ -226,7 +233,7 @@ struct Attempt {
 
 impl Attempt {
     fn of(ssa: &Ssa, facts: &Facts, geometry: Geometry, fault: Option<Fault>) -> Result<Attempt, Refused> {
-        let mut items = group::phases(ssa, &|id| facts.shapes.escapes(id).leaves_loop);
+        let mut items = segments::phases(ssa, &|id| facts.shapes.escapes(id).leaves_loop);
         fuse::fuse(ssa, &mut items);
         let single = items.len() == 1 && (geometry.flat || geometry.blocks() == 1 || !ssa.kernel.uses.barrier);
         let mut attempt = Attempt { phases: Vec::new(), spilled: 0.0, slots_bytes: 0, own: facts.own.clone() };
@@ -315,7 +322,7 @@ impl<'a> Lower<'a> {
             labels: 1,
             pool: Pool::default(),
             tables: HashMap::new(),
-            locs: vec![None; ssa.values.len()],
+            locs: Places::new(ssa.values.len()),
             splats: HashMap::new(),
             splatted: Vec::new(),
             leaves: HashMap::new(),

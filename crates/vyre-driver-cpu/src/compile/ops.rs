@@ -8,7 +8,8 @@ mod integers;
 
 use crate::compile::helpers;
 use crate::compile::helpers::area;
-use crate::compile::lower::{Loc, Locs, Lower, Parts, is_float, is_wide, width_of};
+use crate::compile::lower::{Lower, is_float, is_wide, width_of};
+use crate::compile::places::{Loc, Locs, Parts};
 use crate::compile::shape::Shape;
 use crate::machine::lir::{Fma, G2, GSrc, Inst, LoadKind, Mem, Shift, Src, StoreKind, V3, Widen, Width};
 use crate::machine::reg::V;
@@ -29,7 +30,7 @@ impl Lower<'_> {
                 // All components the way the value is.
                 let (ty, shape) = (self.ty(result), self.shape(result));
                 let locs = locs.into_iter().map(|loc| self.generalize(ty, loc, shape)).collect();
-                self.locs[result.index()] = Some(locs);
+                self.locs.set(result, locs);
             }
             Op::Extract { vector, component } => {
                 let loc = self.loc(vector, component);

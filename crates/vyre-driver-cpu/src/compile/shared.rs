@@ -5,8 +5,8 @@
 
 use super::context::Context;
 use super::facts::Facts;
-use super::group::{Item, Segment, ssa_retires};
 use super::lower::Lower;
+use super::segments::{Item, Segment, ssa_retires};
 use crate::faults::Fault;
 use crate::machine::lir::{Cond, G2, GLoadKind, GSrc, Inst, Mem, StoreKind, Width};
 use std::mem::offset_of;

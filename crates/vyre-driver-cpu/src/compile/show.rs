@@ -4,7 +4,8 @@
 use super::Phase;
 use super::bytes::Pieces;
 use super::geometry::Geometry;
-use super::group::{self, Item};
+use super::segments;
+use super::segments::Item;
 use super::shape::{Shape, Shapes};
 use super::{Choice, Refused};
 use std::fmt::Write;
@@ -51,7 +52,7 @@ pub fn decisions(program: &Program) -> Result<String, Report> {
     }
     let shapes = Shapes::of(&ssa, &geometry, None);
     let bounds = Bounds::of(&ssa);
-    let mut phases = group::phases(&ssa, &|id| shapes.escapes(id).leaves_loop);
+    let mut phases = segments::phases(&ssa, &|id| shapes.escapes(id).leaves_loop);
     super::fuse::fuse(&ssa, &mut phases);
     for (n, items) in phases.iter().enumerate() {
         let _ = writeln!(text, "; phase {n}: {}, {} bytes for what crosses barriers", segments(items), attempt.slots_bytes);

@@ -8,8 +8,8 @@
 use super::bytes::Pieces;
 use super::facts::Facts;
 use super::geometry::{self, Geometry};
-use super::group::ssa_retires;
 use super::lower::is_float;
+use super::segments::ssa_retires;
 use super::shape::{Shape, Shapes};
 use std::collections::HashMap;
 use vyre_foundation::ir::{BinaryOp, UnaryOp};

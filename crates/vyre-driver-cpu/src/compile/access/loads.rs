@@ -1,7 +1,9 @@
 //! Loads: of one element, of elements side by side, of elements anywhere.
 
 use super::super::helpers::area;
-use super::super::lower::{Loc, Lower, MachineLeaf, Parts};
+use super::super::leaves::MachineLeaf;
+use super::super::lower::Lower;
+use super::super::places::{Loc, Parts};
 use super::super::shape::Shape;
 use super::elements::Element;
 use super::lane_at;
@@ -23,7 +25,7 @@ impl Lower<'_> {
             }
             Shape::Linear(_) | Shape::Varying => {
                 let parts = self.gather(result, proven, buffer, element, index);
-                self.locs[result.index()] = Some(parts.into_iter().map(Loc::Parts).collect());
+                self.locs.set(result, parts.into_iter().map(Loc::Parts).collect());
             }
         }
     }
@@ -94,7 +96,7 @@ impl Lower<'_> {
             self.push(Inst::ColdEnd);
             self.push(Inst::Label(done));
         }
-        self.locs[result.index()] = Some(locs);
+        self.locs.set(result, locs);
     }
 
     fn load_contiguous(&mut self, result: Value, proven: bool, buffer: BufferId, element: Element, index: Value) {
@@ -151,7 +153,7 @@ impl Lower<'_> {
             self.push(Inst::ColdEnd);
             self.push(Inst::Label(done));
         }
-        self.locs[result.index()] = Some(smallvec![Loc::Parts(parts)]);
+        self.locs.set(result, smallvec![Loc::Parts(parts)]);
     }
 
     /// Words side by side of which some are outside, or not asked for: jumps to `done` unless the buffer is too large for that.

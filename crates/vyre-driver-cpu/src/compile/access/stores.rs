@@ -1,7 +1,9 @@
 //! Stores: of one element, of elements side by side, of elements anywhere.
 
 use super::super::helpers::area;
-use super::super::lower::{Loc, Lower, MachineLeaf, Parts, components_of, is_float, scalar_of, width_of};
+use super::super::leaves::MachineLeaf;
+use super::super::lower::{Lower, components_of, is_float, scalar_of, width_of};
+use super::super::places::{Loc, Parts};
 use super::super::shape::Shape;
 use super::elements::Element;
 use super::lane_at;

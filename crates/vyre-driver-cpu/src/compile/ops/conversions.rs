@@ -2,7 +2,8 @@
 
 use super::floats::{CMP_GE, CMP_NE, CMP_ORDERED};
 use crate::compile::helpers;
-use crate::compile::lower::{Lower, Parts, is_float};
+use crate::compile::lower::{Lower, is_float};
+use crate::compile::places::Parts;
 use crate::machine::lir::{Inst, Shift, V2, V3, Widen};
 use crate::machine::reg::V;
 use smallvec::SmallVec;
