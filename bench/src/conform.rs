@@ -21,28 +21,45 @@ const OPS: [&str; 5] =
     ["ops.int.bitxor:u32", "ops.int.add:u32", "ops.int.popcount:u32", "ops.float.mul:f32", "ops.float.exp:f32"];
 
 pub fn figures() {
-    println!("conformance: M cases/s end to end on two threads, every dispatch twice, judged, hashed and committed");
-    println!("{:24} {:>10} {:>10} {:>8}", "", "isolated", "in process", "ratio");
     let specs = suite::all();
     let mut fastest = 0.0f64;
-    for op in OPS {
-        let Some(spec) = specs.iter().find(|spec| spec.id() == op) else {
-            println!("{op:24} is not in the suite");
-            continue;
-        };
-        let plan = plan_of(spec);
-        let mut best = [0.0f64; 2];
-        for _ in 0..ROUNDS {
-            for (best, isolated) in best.iter_mut().zip([true, false]) {
-                *best = best.max(rate(&plan, isolated));
+    for backend in ["bulk", "cpu"] {
+        println!(
+            "conformance of {backend}: M cases/s end to end on two threads, every dispatch twice, judged, hashed and committed"
+        );
+        println!("{:24} {:>10} {:>10} {:>8}", "", "isolated", "in process", "ratio");
+        for op in OPS {
+            let Some(spec) = specs.iter().find(|spec| spec.id() == op) else {
+                println!("{op:24} is not in the suite");
+                continue;
+            };
+            let plan = plan_of(spec, "sampled");
+            let mut best = [0.0f64; 2];
+            for _ in 0..ROUNDS {
+                for (best, isolated) in best.iter_mut().zip([true, false]) {
+                    *best = best.max(rate_and_peak(&plan, backend, isolated, Some(ROUND)).0);
+                }
             }
+            fastest = fastest.max(best[0]);
+            println!("{op:24} {:10.1} {:10.1} {:8.3}", best[0], best[1], best[1] / best[0]);
         }
-        fastest = fastest.max(best[0]);
-        println!("{op:24} {:10.1} {:10.1} {:8.3}", best[0], best[1], best[1] / best[0]);
     }
     ledger(fastest);
     memory(&specs);
     listing(specs);
+}
+
+/// How long it takes to prove a function of one float on all 2³² inputs.
+pub fn sweeps() {
+    println!("all 2^32 inputs on cpu, isolated, two threads, every dispatch twice (goal for sqrt and exp: <= 60 s)");
+    let functions = ["sqrt", "exp", "exp2", "log", "log2", "sin", "cos", "tan", "tanh", "atan", "rsqrt"];
+    for spec in suite::all() {
+        let Some(function) = functions.iter().find(|name| spec.id() == format!("ops.float.{name}:f32")) else { continue };
+        let plan = plan_of(&spec, "exhaustive");
+        let began = Instant::now();
+        let (millions, _) = rate_and_peak(&plan, "cpu", true, None);
+        println!("{function:24} {:8.1} s {millions:10.1} M cases/s", began.elapsed().as_secs_f64());
+    }
 }
 
 /// What it costs to write down what was done: the share of a second that the commits of its units take.
@@ -94,7 +111,7 @@ fn memory(specs: &[OpSpec]) {
     std::fs::write("/proc/self/clear_refs", "5").expect("the peak can be reset");
     let mut most = (0, 0);
     for _ in 0..4 {
-        let (_, peak) = rate_and_peak(&plan, true);
+        let (_, peak) = rate_and_peak(&plan, "bulk", true, Some(ROUND));
         most = most.max(peak);
     }
     let mb = |kb: u64| kb as f64 / 1024.0;
@@ -115,33 +132,28 @@ fn peak_of_workers() -> u64 {
     children.map(|all| all.split_whitespace().map(peak).sum::<u64>()).sum()
 }
 
-fn plan_of(spec: &OpSpec) -> Plan {
-    let query = format!("{}:wg=64:sampled", spec.id());
+fn plan_of(spec: &OpSpec, space: &str) -> Plan {
+    let query = format!("{}:wg=64:{space}", spec.id());
     let selection = Selection::new([query, "!*:alt=*".into()]).expect("it is a query");
     Plan::new(vec![spec.clone()], Vec::new(), &selection, Tier::Deep).expect("there is such a section")
 }
 
-/// Cases per second, in millions, in a run that is stopped after a while.
-fn rate(plan: &Plan, isolated: bool) -> f64 {
-    rate_and_peak(plan, isolated).0
-}
-
-/// The same, and the most memory in KB: of all processes together, and of workers.
-fn rate_and_peak(plan: &Plan, isolated: bool) -> (f64, (u64, u64)) {
+/// Cases per second, in millions, in a run that is stopped after a while; and the most memory in KB: of all processes together, and of workers.
+fn rate_and_peak(plan: &Plan, backend: &str, isolated: bool, stop_after: Option<Duration>) -> (f64, (u64, u64)) {
     let in_process = |form: &str| -> Result<Box<dyn Subject>, String> {
         let form = form.to_string();
-        let make = move || Box::new(BackendSubject::named(&form).expect("a backend").expect("bulk")) as Box<dyn Subject>;
+        let make = move || Box::new(BackendSubject::named(&form).expect("a backend").expect("it opens")) as Box<dyn Subject>;
         Ok(Box::new(Contained::new(make)))
     };
     let in_workers = |form: &str| pool_of(form).map(|pool| Box::new(pool) as Box<dyn Subject>);
     let make: Make<'_> = if isolated { &in_workers } else { &in_process };
     let tested = Tested {
         make,
-        forms: ["timed", "into"].map(|form| format!("backend:bulk/{form}")).to_vec(),
-        backend: "bulk".into(),
+        forms: ["timed", "into"].map(|form| format!("backend:{backend}/{form}")).to_vec(),
+        backend: backend.into(),
         version: None,
         fingerprint: String::new(),
-        name: "bulk".into(),
+        name: backend.into(),
         most_groups: 65_535,
     };
     let stop = AtomicBool::new(false);
@@ -164,12 +176,12 @@ fn rate_and_peak(plan: &Plan, isolated: bool) -> (f64, (u64, u64)) {
         best.set(progress.cases_now as f64 / progress.elapsed.as_secs_f64() / 1e6);
         let workers = peak_of_workers();
         most.set(most.get().max((peak("self") + workers, workers)));
-        if began.elapsed() > ROUND {
+        if stop_after.is_some_and(|limit| began.elapsed() > limit) {
             stop.store(true, Ordering::Relaxed);
         }
     });
     let failed = outcome.map(|conformed| conformed.report.summary.failed);
-    assert!(matches!(failed, Ok(0)), "bulk is right");
+    assert!(matches!(failed, Ok(0)), "{backend} is right");
     (best.get(), most.get())
 }
 

@@ -69,7 +69,7 @@ fn main() {
         return fuzz::worker();
     }
     // `vyre-bench NAME …` measures these alone.
-    let parts: [(&str, fn()); 11] = [
+    let parts: [(&str, fn()); 12] = [
         ("bulk", evaluators),
         ("checked", checked_against_plain),
         ("xor", xor_against_native),
@@ -80,10 +80,12 @@ fn main() {
         ("isolation", fuzz::isolation),
         ("mutants", mutants::figures),
         ("conform", conform::figures),
+        ("sweeps", conform::sweeps),
         ("evidence", evidence::evidence),
     ];
     for (name, part) in parts {
-        if args.is_empty() || args.iter().any(|arg| arg == name) {
+        // Sweeps take a quarter of an hour.
+        if args.is_empty() && name != "sweeps" || args.iter().any(|arg| arg == name) {
             part();
         }
     }

@@ -135,6 +135,8 @@ faults! {
     // Functions.
     RoundingNotTested "rounding-not-tested" "Elementary functions are rounded without a look at whether their last bit is certain.";
     // More than one lane.
+    SubgroupsShareVectors "subgroups-share-vectors" "What is folded in a vector goes beyond a subgroup of fewer lanes.";
+    ShuffleOutsideWraps "shuffle-outside-wraps" "A lane outside of the subgroup is taken to be one inside.";
     SubgroupTakesAll "subgroup-takes-all" "A subgroup operation takes part in inactive lanes.";
     TrapInFirstLane "trap-in-first-lane" "A trap is told of the first lane of its block.";
     // Registers.

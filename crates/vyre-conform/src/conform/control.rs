@@ -14,9 +14,9 @@ use crate::plan::{Plan, Unit};
 use crate::regression::Shown;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 use vyre_smith::subjects::subject;
-use vyre_worker::caught;
+use vyre_worker::{Answer, Failure, caught};
 
 /// What the remark about a control begins with if it was not found out.
 pub(super) const SURVIVED: &str = "not noticed: ";
@@ -47,6 +47,10 @@ pub(super) struct Found {
 /// Mutants that are looked at before a bit is flipped instead.
 const MUTANTS: usize = 200;
 
+/// How many times as long as the device without fault a mutant may take, and what it may take in any case.
+const PATIENCE: u32 = 20;
+const SHORTEST: Duration = Duration::from_millis(20);
+
 impl Control {
     /// The control behind the unit at this position of a shard, if there is one.
     pub fn at(places: &Places, position: u64) -> Option<Control> {
@@ -74,18 +78,24 @@ impl Control {
     }
 }
 
-/// A mutant whose bytes for the first cases of a unit are not those of the device that it was made from.
+/// A mutant whose bytes or trap for the first cases of a unit are not those of the device that it was made from.
+///
+/// One that gets nowhere, such as a loop that does not end, would be noticed by the clock, which says nothing about whether anybody
+/// compares bytes; and waiting for it would take longer than all the units between two controls.
 fn showing(plan: &Plan, unit: Unit, from: u64, seed: u64, most_groups: u64) -> Option<&'static Mutant> {
     let mut cases = first_cases(plan, unit, seed, most_groups);
-    cases.iter_mut().for_each(|case| case.config.timeout = Some(MUTANT_LIMIT));
-    let program = &cases.first()?.program;
     let mut right = subject("bulk").ok()?;
+    let began = Instant::now();
     let expected: Vec<_> = right.run_batch(&cases).into_iter().map(|answer| answer.outcome).collect();
+    let limit = (began.elapsed() * PATIENCE).clamp(SHORTEST, MUTANT_LIMIT);
+    cases.iter_mut().for_each(|case| case.config.timeout = Some(limit));
+    let program = &cases.first()?.program;
     let all = mutants::all();
     let shows = |mutant: &&Mutant| {
         let mut subject = mutant.subject();
-        let found = caught(|| subject.run_batch(&cases));
-        found.is_ok_and(|answers| answers.iter().zip(&expected).any(|(answer, expected)| answer.outcome != *expected))
+        let Ok(answers) = caught(|| subject.run_batch(&cases)) else { return false };
+        let ended = |answer: &Answer| matches!(answer.outcome, Ok(_) | Err(Failure::Trap { .. }));
+        answers.iter().all(ended) && answers.iter().zip(&expected).any(|(answer, expected)| answer.outcome != *expected)
     };
     let turned = (0..all.len()).map(|n| &all[(from as usize).wrapping_add(n) % all.len()]);
     turned.filter(|mutant| mutant.applies(program)).take(MUTANTS).find(shows)

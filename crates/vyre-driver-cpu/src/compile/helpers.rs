@@ -3,8 +3,8 @@
 //! Operands and results are in the scratch area of the frame. None of them unwinds or allocates.
 
 use super::context::Context;
-use vyre_scalar::{binary, canonicalize, cast, identity, reduce, small, unary};
-use vyre_spec::{BinaryOp, FloatMode, ReduceOp, Scalar, ShuffleFrom, SubgroupOp, SubgroupShape, UnaryOp, Vote};
+use vyre_scalar::{binary, canonicalize, cast, small, unary};
+use vyre_spec::{BinaryOp, FloatMode, Scalar, UnaryOp};
 
 /// Where things are in the scratch area: room for 64 lanes of 4 or 8 bytes each.
 pub(crate) mod area {
@@ -150,88 +150,6 @@ pub(crate) extern "sysv64" fn trap(frame: *mut u8, context: *mut u8, argument: u
         if order < context.trapped {
             context.trapped = order;
             context.tag = argument as u32;
-        }
-    }
-}
-
-/// The argument of [`subgroup`].
-pub(crate) fn subgroup_argument(op: SubgroupOp, ty: Scalar, mode: FloatMode, size: u32, lanes: u32) -> u64 {
-    u64::from(op as u8) | scalar_number(ty) << 8 | mode_number(mode) << 16 | u64::from(size) << 24 | u64::from(lanes) << 32
-}
-
-/// An exchange among the lanes of each subgroup of a block. The operands are in the frame, and the active lanes as bits.
-pub(crate) extern "sysv64" fn subgroup(frame: *mut u8, _: *mut u8, argument: u64) {
-    let ty = Scalar::ALL[(argument >> 8 & 7) as usize];
-    let mode = if argument >> 16 & 1 == 1 { FloatMode::Canonical } else { FloatMode::Ieee };
-    let (size, lanes) = ((argument >> 24 & 0xFF) as usize, (argument >> 32 & 0xFF) as usize);
-    let Some(op) = SubgroupOp::from_tag(argument as u8) else { return };
-    // SAFETY: the frame has its areas, each with room for 64 elements.
-    let active = unsafe { frame.add(area::INDEX).cast::<u32>().read_unaligned() };
-    let wide = ty.bits() == 64;
-    let read = |area: usize, lane: usize, wide: bool| -> u64 {
-        // SAFETY: as above.
-        unsafe {
-            match wide {
-                true => frame.add(area + 8 * lane).cast::<u64>().read_unaligned(),
-                false => u64::from(frame.add(area + 4 * lane).cast::<u32>().read_unaligned()),
-            }
-        }
-    };
-    let first = |lane: usize| match ty {
-        Scalar::Bool => u64::from(read(area::FIRST, lane, false) != 0),
-        Scalar::U32 | Scalar::I32 | Scalar::U64 | Scalar::I64 | Scalar::F32 | Scalar::F64 => {
-            canonicalize(ty, mode, read(area::FIRST, lane, wide))
-        }
-    };
-    let is_active = |lane: usize| active >> lane & 1 == 1;
-    for lane in 0..lanes {
-        let start = lane / size * size;
-        let own = lane - start;
-        let fold = |with: ReduceOp, count: usize| {
-            let identity = identity(with, ty);
-            (start..start + count)
-                .filter(|lane| is_active(*lane))
-                .fold(identity, |sum, lane| reduce(with, ty, mode, sum, first(lane)))
-        };
-        let result = match op.shape() {
-            SubgroupShape::Vote(vote) => {
-                let there = (start..start + size).filter(|lane| is_active(*lane));
-                let (mut ballot, mut present) = (0u64, 0u64);
-                for other in there {
-                    present |= 1 << (other - start);
-                    ballot |= first(other) << (other - start);
-                }
-                match vote {
-                    Vote::Ballot => ballot,
-                    Vote::Any => u64::from(ballot != 0),
-                    Vote::All => u64::from(ballot == present),
-                }
-            }
-            SubgroupShape::Shuffle(from) => {
-                let operand = read(area::SECOND, lane, false);
-                let own = own as u64;
-                let source = match from {
-                    ShuffleFrom::Named => Some(operand),
-                    ShuffleFrom::Xor => Some(own ^ operand),
-                    ShuffleFrom::Up => own.checked_sub(operand),
-                    ShuffleFrom::Down => Some(own + operand),
-                };
-                match source.filter(|source| *source < size as u64) {
-                    Some(source) if is_active(start + source as usize) => first(start + source as usize),
-                    Some(_) => 0,
-                    None => first(lane),
-                }
-            }
-            SubgroupShape::Reduce(with) => fold(with, size),
-            SubgroupShape::Inclusive(with) => fold(with, own + 1),
-            SubgroupShape::Exclusive(with) => fold(with, own),
-        };
-        // SAFETY: as above.
-        unsafe {
-            match op.info().result_type(ty).is_some_and(|ty| ty.bits() == 64) {
-                true => frame.add(area::RESULT + 8 * lane).cast::<u64>().write_unaligned(result),
-                false => frame.add(area::RESULT + 4 * lane).cast::<u32>().write_unaligned(result as u32),
-            }
         }
     }
 }

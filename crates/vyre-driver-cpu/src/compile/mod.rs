@@ -14,7 +14,6 @@ mod atomics;
 mod bytes;
 mod context;
 mod control;
-mod exchange;
 mod facts;
 mod fuse;
 mod geometry;
@@ -35,6 +34,8 @@ mod shape;
 mod shared;
 pub(crate) mod show;
 mod slots;
+mod subgroups;
+mod traps;
 mod unroll;
 mod width;
 

@@ -248,7 +248,7 @@ impl Lower<'_> {
         }
     }
 
-    fn shift_imm(&mut self, op: Shift, a: V, imm: u8) -> V {
+    pub fn shift_imm(&mut self, op: Shift, a: V, imm: u8) -> V {
         let d = self.new_v();
         self.push(Inst::Shift { op, d, a, imm });
         d
@@ -304,7 +304,7 @@ impl Lower<'_> {
         }
     }
 
-    fn binary_v(&mut self, op: BinaryOp, ty: Scalar, a: V, b: Src) -> V {
+    pub fn binary_v(&mut self, op: BinaryOp, ty: Scalar, a: V, b: Src) -> V {
         match ty {
             Scalar::Bool => self.binary_bool(op, a, b),
             Scalar::U32 | Scalar::I32 => self.binary_32(op, ty, a, b),
