@@ -5,8 +5,9 @@
 //! blocks need none, and a few lanes at the start of a workgroup are a block of fewer vectors. What all do from a lane on, `if lid.x >= 16`,
 //! is written without the condition for the blocks behind that lane, and without what is under it for those in front of it.
 
-use super::control::{End, MAX_GUARDED};
+use super::control::End;
 use super::geometry::WIDTH;
+use super::guards::MAX_GUARDED;
 use super::lower::Lower;
 use super::places::{Mask, Parts};
 use super::segments::Segment;

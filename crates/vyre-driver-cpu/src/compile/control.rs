@@ -4,33 +4,16 @@
 //! are still in it. A lane that leaves early is taken out of the masks of the scopes that it leaves, and what follows an `if` goes on with
 //! those that are still there.
 
-use super::active::is_local_x;
-use super::lower::{Arm, Lower, components_of, scalar_of};
-use super::places::{Loc, Locs, Mask, Parts};
+use super::lower::{Arm, Lower};
+use super::places::{Locs, Mask, Parts};
 use super::shape::Shape;
 use super::width;
 use crate::faults::Fault;
-use crate::machine::lir::{Cond, G2, GSrc, Inst, Src, V3, Width};
-use smallvec::SmallVec;
-use vyre_foundation::ir::BinaryOp;
-use vyre_foundation::ssa::{InstId, InstKind, Op, RegionId, Terminator, Value};
-use vyre_spec::Scalar;
+use crate::machine::lir::{Cond, GSrc, Inst, V3, Width};
+use vyre_foundation::ssa::{InstId, InstKind, RegionId, Terminator, Value};
 
-/// How many instructions an arm has at the most that is written twice, with and without masks.
-pub(super) const MAX_GUARDED: usize = 64;
-
-/// How a condition compares an index with a limit.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Guard {
-    Below,
-    NotBelow,
-}
 /// How many instructions an arm has at the most that is not jumped over.
 const LIGHT: u32 = 12;
-
-/// Ops that change nothing if their second operand is zero.
-const STEPS: [(BinaryOp, V3); 4] =
-    [(BinaryOp::Add, V3::vpaddd), (BinaryOp::Sub, V3::vpsubd), (BinaryOp::BitOr, V3::vpor), (BinaryOp::BitXor, V3::vpxor)];
 
 /// What follows a region.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -196,112 +179,6 @@ impl Lower<'_> {
         end
     }
 
-    /// The index and the limit of a condition `index < limit`, or `index >= limit`, that one comparison tells to hold for a whole block.
-    fn guard(&self, cond: Value) -> Option<(Value, Value, Guard)> {
-        let Op::Binary { op, ty: Scalar::U32, left, right } = *self.ssa.op(cond)? else { return None };
-        let (index, limit, guard) = match op {
-            BinaryOp::Lt => (left, right, Guard::Below),
-            BinaryOp::Gt => (right, left, Guard::Below),
-            BinaryOp::Ge => (left, right, Guard::NotBelow),
-            BinaryOp::Le => (right, left, Guard::NotBelow),
-            BinaryOp::Add
-            | BinaryOp::Sub
-            | BinaryOp::Mul
-            | BinaryOp::Mulhi
-            | BinaryOp::Div
-            | BinaryOp::Rem
-            | BinaryOp::AbsDiff
-            | BinaryOp::Min
-            | BinaryOp::Max
-            | BinaryOp::BitAnd
-            | BinaryOp::BitOr
-            | BinaryOp::BitXor
-            | BinaryOp::Shl
-            | BinaryOp::Shr
-            | BinaryOp::Rotl
-            | BinaryOp::Rotr
-            | BinaryOp::SatAdd
-            | BinaryOp::SatSub
-            | BinaryOp::Copysign
-            | BinaryOp::Pow
-            | BinaryOp::And
-            | BinaryOp::Or
-            | BinaryOp::Eq
-            | BinaryOp::Ne => return None,
-        };
-        // The first lane is the smallest, unless numbers wrap.
-        let wraps = self.facts.ranges.of_value(index).high > u32::MAX - self.geometry.lanes();
-        let fits = self.shape(index) == Shape::Linear(1) && self.shape(limit) == Shape::Uniform;
-        (fits && !(guard == Guard::NotBelow && wraps)).then_some((index, limit, guard))
-    }
-
-    /// The lane from which on a condition `lid.x >= number` holds.
-    pub fn holds_from(&self, cond: Value) -> Option<u32> {
-        let (index, limit, guard) = self.guard(cond)?;
-        let holds = guard == Guard::NotBelow && is_local_x(self.ssa, index);
-        self.ssa.literal(limit).filter(|_| holds).map(|limit| limit as u32)
-    }
-
-    /// A guard that mostly holds for all lanes: code for that without masks, and code with masks beside it.
-    fn branch_on_guard(&mut self, id: InstId, cond: Value, arms: [RegionId; 2], places: &[Locs]) -> Option<End> {
-        let mut size = 0;
-        self.ssa.for_each_inst(arms[0], &mut |_, _| size += 1);
-        let plain = !self.facts.shapes.escapes(id).any() && self.ssa.region(arms[0]).end.is_yield();
-        if self.mask.is_some() || !plain || size > MAX_GUARDED {
-            return None;
-        }
-        let (index, limit, guard) = self.guard(cond)?;
-        let known = self.holds_from(cond).and_then(|lane| self.is_known(lane)).map(|holds| arms[usize::from(!holds)]);
-        if let Some(arm) = known.filter(|arm| self.ssa.region(*arm).end.is_yield()) {
-            self.region(arm);
-            self.yield_to(arm, places, &None);
-            return Some(End::Reached);
-        }
-        let (some, done) = (self.new_label(), self.new_label());
-        let (first, limit) = (self.g(index), self.g(limit));
-        match guard {
-            Guard::Below => {
-                let lanes = self.geometry.lanes() as i32;
-                let further = lanes - 1 - i32::from(self.planted(Fault::GuardOneShort));
-                let last = self.g2(G2::add, Width::W64, first, GSrc::Imm(further));
-                self.push(Inst::JumpIf { cond: Cond::AboveEqual, width: Width::W64, a: last, b: limit.into(), to: some });
-            }
-            Guard::NotBelow => {
-                self.push(Inst::JumpIf { cond: Cond::Below, width: Width::W32, a: first, b: limit.into(), to: some });
-            }
-        }
-        self.region(arms[0]);
-        self.yield_to(arms[0], places, &None);
-        self.forget_region(arms[0]);
-        self.push(Inst::Jump(done));
-        self.push(Inst::Label(some));
-        // The condition is computed here once more, so that nobody needs it who does not get here.
-        let known = self.locs.get(cond).cloned();
-        let since = self.splatted.len();
-        if let Some(op) = self.ssa.op(cond).copied() {
-            self.op(cond, &op);
-        }
-        self.branch_apart(cond, arms, places);
-        self.forget_splats(since);
-        match known {
-            Some(known) => self.locs.set(cond, known),
-            None => self.locs.forget(cond),
-        }
-        self.push(Inst::Label(done));
-        Some(End::Reached)
-    }
-
-    /// Forgets where the values of a region are, which is about to be written once more.
-    fn forget_region(&mut self, region: RegionId) {
-        let ssa = self.ssa;
-        ssa.for_each_region(region, &mut |_, region| {
-            region.args.iter().for_each(|arg| self.locs.forget(*arg));
-            for id in &region.insts {
-                ssa.inst(*id).results.iter().for_each(|result| self.locs.forget(*result));
-            }
-        });
-    }
-
     /// Whether an arm is done sooner than it is found out that nobody takes it: a few ops, which do no harm if nobody does. The machine
     /// cannot foresee who does, as a rule.
     fn is_light(&self, region: RegionId) -> bool {
@@ -329,7 +206,7 @@ impl Lower<'_> {
         ops && goes_on && work * self.geometry.parts <= LIGHT
     }
 
-    fn branch_apart(&mut self, cond: Value, arms: [RegionId; 2], places: &[Locs]) -> End {
+    pub fn branch_apart(&mut self, cond: Value, arms: [RegionId; 2], places: &[Locs]) -> End {
         let cond = self.vectors(cond, 0);
         let before = self.mask.clone();
         let mut end = End::Left;
@@ -373,130 +250,5 @@ impl Lower<'_> {
         }
         self.mask = before;
         end
-    }
-
-    /// Copies what a region yields to the results of its `if`.
-    fn yield_to(&mut self, region: RegionId, places: &[Locs], mask: &Mask) {
-        let Terminator::Yield(values) = &self.ssa.region(region).end else { return };
-        for (value, place) in values.iter().zip(places) {
-            self.copy_value(*value, place, mask);
-        }
-    }
-
-    pub fn copy_value(&mut self, value: Value, place: &Locs, mask: &Mask) {
-        let ty = self.ssa.value(value).ty;
-        for component in 0..components_of(ty) {
-            let from = self.loc(value, component);
-            self.copy_to(scalar_of(ty), &place[usize::from(component)], &from, mask);
-        }
-    }
-
-    /// Copies several values at once: places that others still read are read first.
-    pub fn copy_all(&mut self, values: &[Value], places: &[Locs], mask: &Mask) {
-        self.copy_all_under(values, places, mask, &[]);
-    }
-
-    /// The same; some of them for all lanes.
-    pub fn copy_all_under(&mut self, values: &[Value], places: &[Locs], mask: &Mask, unmasked: &[bool]) {
-        let mut from: Vec<Locs> = Vec::with_capacity(values.len());
-        for (n, value) in values.iter().enumerate() {
-            let ty = self.ssa.value(*value).ty;
-            let mut locs: Locs = SmallVec::new();
-            for component in 0..components_of(ty) {
-                let loc = self.loc(*value, component);
-                // Components of one vector may change places too.
-                let shared = places.iter().enumerate().any(|(other, place)| {
-                    let is_own = |at: usize| other == n && at == usize::from(component);
-                    place.iter().enumerate().any(|(at, place)| !is_own(at) && overlap(place, &loc))
-                });
-                let shared = shared && !self.planted(Fault::CopiesInSequence);
-                locs.push(if shared { self.fresh_copy(scalar_of(ty), &loc) } else { loc });
-            }
-            from.push(locs);
-        }
-        for (n, ((value, from), place)) in values.iter().zip(from).zip(places).enumerate() {
-            let ty = self.ty(*value);
-            let mask = if unmasked.get(n) == Some(&true) { &None } else { mask };
-            for (from, to) in from.iter().zip(place) {
-                if !same(to, from) && !self.step(*value, to, mask, places) {
-                    self.copy_to(ty, to, from, mask);
-                }
-            }
-        }
-    }
-
-    /// Changes a varying place under a mask if what it becomes is itself and something that is added to it, or the like: nothing
-    /// is added for those who are not active. Whether it did.
-    fn step(&mut self, value: Value, to: &Loc, mask: &Mask, places: &[Locs]) -> bool {
-        let (Loc::Parts(to), Some(mask)) = (to, mask) else { return false };
-        let Some(Op::Binary { op, ty: Scalar::U32 | Scalar::I32, left, right }) = self.ssa.op(value).copied() else {
-            return false;
-        };
-        let Some((_, v3)) = STEPS.iter().find(|(step, _)| *step == op) else { return false };
-        let is_place =
-            |value: Value| matches!(self.locs.get(value).map(|locs| &locs[..]), Some([Loc::Parts(parts)]) if parts == to);
-        let other = if is_place(left) {
-            right
-        } else if is_place(right) && op != BinaryOp::Sub {
-            left
-        } else {
-            return false;
-        };
-        let loc = self.loc(other, 0);
-        // Another carried value may have changed by now.
-        if places.iter().flatten().any(|place| overlap(place, &loc)) {
-            return false;
-        }
-        // A mask is -1.
-        let by_mask = match (&loc, op) {
-            (Loc::Lit(1), BinaryOp::Add) => Some(V3::vpsubd),
-            (Loc::Lit(1), BinaryOp::Sub) => Some(V3::vpaddd),
-            (Loc::Lit(_) | Loc::G(_) | Loc::Linear(..) | Loc::Splat(_) | Loc::Parts(_), _) => None,
-        };
-        if let Some(op) = by_mask {
-            to.iter().zip(mask).for_each(|(d, mask)| self.push(Inst::V3 { op, d: *d, a: *d, b: Src::Reg(*mask) }));
-            return true;
-        }
-        let added = self.sources(other);
-        for ((d, mask), added) in to.iter().zip(mask).zip(added) {
-            let added = self.v3(V3::vpand, *mask, added);
-            self.push(Inst::V3 { op: *v3, d: *d, a: *d, b: added.into() });
-        }
-        true
-    }
-
-    fn fresh_copy(&mut self, ty: Scalar, loc: &Loc) -> Loc {
-        let shape = match loc {
-            Loc::Lit(_) => return loc.clone(),
-            Loc::G(_) | Loc::Splat(_) => Shape::Uniform,
-            Loc::Linear(_, stride) => Shape::Linear(*stride),
-            Loc::Parts(_) => Shape::Varying,
-        };
-        let copy = match loc {
-            Loc::Parts(parts) => Loc::Parts(parts.iter().map(|_| self.new_v()).collect()),
-            Loc::Lit(_) | Loc::G(_) | Loc::Splat(_) | Loc::Linear(..) => self.new_loc(ty, shape),
-        };
-        self.copy_to(ty, &copy, loc, &None);
-        copy
-    }
-}
-
-/// Whether two places have a register in common.
-pub(super) fn overlap(one: &Loc, other: &Loc) -> bool {
-    match (one, other) {
-        (Loc::G(a) | Loc::Linear(a, _), Loc::G(b) | Loc::Linear(b, _)) => a == b,
-        (Loc::Splat(a), Loc::Splat(b)) => a == b,
-        (Loc::Parts(a), Loc::Parts(b)) => a.iter().any(|v| b.contains(v)),
-        (Loc::Splat(a), Loc::Parts(b)) | (Loc::Parts(b), Loc::Splat(a)) => b.contains(a),
-        _ => false,
-    }
-}
-
-pub(super) fn same(one: &Loc, other: &Loc) -> bool {
-    match (one, other) {
-        (Loc::G(a) | Loc::Linear(a, _), Loc::G(b) | Loc::Linear(b, _)) => a == b,
-        (Loc::Splat(a), Loc::Splat(b)) => a == b,
-        (Loc::Parts(a), Loc::Parts(b)) => a == b,
-        _ => false,
     }
 }

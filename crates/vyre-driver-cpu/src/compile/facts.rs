@@ -3,9 +3,9 @@
 //! They do not depend on how many vectors a block has, apart from whether its lanes follow each other along x, so that they are found once for
 //! all the numbers that are tried.
 
-use super::atomics::Own;
 use super::bytes::Pieces;
 use super::geometry::Geometry;
+use super::own::Own;
 use super::shape::Shapes;
 use crate::faults::Fault;
 use vyre_foundation::analysis::{Bounds, Floats, Loops, Ranges};

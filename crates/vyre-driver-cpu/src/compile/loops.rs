@@ -4,7 +4,8 @@
 //! it runs until nobody is left, with a mask of those who are. Who leaves keeps what he has: carried values change under the mask,
 //! unless nobody asks for them afterwards.
 
-use super::control::{End, overlap, same};
+use super::control::End;
+use super::copies::{overlap, same};
 use super::lower::{Arm, InLoop, Lower, Scope, components_of};
 use super::places::{Loc, Locs, Parts};
 use super::shape::{Shape, ends_of_loop};

@@ -1,6 +1,7 @@
 //! Ops: on general registers where they are uniform, on vectors where they are not.
 
 mod conversions;
+mod divide;
 mod elementary;
 mod floats;
 mod general;

@@ -1,13 +1,13 @@
 //! What the compiler makes of a program, for people: its decisions, and its code.
 
-#[cfg(feature = "listing")]
-use super::Phase;
+use super::Refused;
 use super::bytes::Pieces;
+#[cfg(feature = "listing")]
+use super::choose::{Choice, Phase};
 use super::geometry::Geometry;
 use super::segments;
 use super::segments::Item;
 use super::shape::{Shape, Shapes};
-use super::{Choice, Refused};
 use std::fmt::Write;
 use std::sync::Arc;
 use vyre_foundation::analysis::Bounds;
@@ -26,7 +26,7 @@ pub fn decisions(program: &Program) -> Result<String, Report> {
     let ssa = super::prepared(program.validated().map_err(Clone::clone)?.kernel(), None);
     let kernel = &ssa.kernel;
     let mut text = String::new();
-    let Choice { attempt, geometry, tried } = match super::choose(&ssa, None) {
+    let Choice { attempt, geometry, tried } = match super::choose::choose(&ssa, None) {
         Ok(chosen) => chosen,
         Err(Refused(why)) => return Ok(format!("; left to the portable evaluator: {why}\n{ssa}")),
     };
@@ -155,7 +155,7 @@ fn stmt(program: &Program, kernel: &vyre_foundation::kernel::Kernel, number: usi
 pub fn machine_code(program: &Program) -> Result<String, Report> {
     use crate::machine::encode::encode;
     let ssa = super::prepared(program.validated().map_err(Clone::clone)?.kernel(), None);
-    let Choice { attempt, .. } = match super::choose(&ssa, None) {
+    let Choice { attempt, .. } = match super::choose::choose(&ssa, None) {
         Ok(chosen) => chosen,
         Err(Refused(why)) => return Ok(format!("; left to the portable evaluator: {why}\n")),
     };

@@ -74,7 +74,7 @@ fn compiled(op: Tested, mode: FloatMode, change: impl FnOnce(&mut Vec<u8>)) -> R
     );
     let program = vyre_foundation::text::parse("p", &text).unwrap_or_else(|report| panic!("{report}"));
     let kernel = program.validated().unwrap_or_else(|report| panic!("{report}")).kernel();
-    let mut attempt = choose(&prepared(kernel, None), None).unwrap_or_else(|refused| panic!("{refused:?}")).attempt;
+    let mut attempt = choose::choose(&prepared(kernel, None), None).unwrap_or_else(|refused| panic!("{refused:?}")).attempt;
     change(&mut attempt.phases[0].pool.bytes);
     let machine = attempt.finish(kernel).unwrap_or_else(|refused| panic!("{refused:?}"));
     Ready::new(kernel, Box::new(machine))
