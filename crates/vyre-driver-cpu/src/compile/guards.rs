@@ -25,35 +25,16 @@ impl Lower<'_> {
     /// The index and the limit of a condition `index < limit`, or `index >= limit`, that one comparison tells to hold for a whole block.
     fn guard(&self, cond: Value) -> Option<(Value, Value, Guard)> {
         let Op::Binary { op, ty: Scalar::U32, left, right } = *self.ssa.op(cond)? else { return None };
-        let (index, limit, guard) = match op {
-            BinaryOp::Lt => (left, right, Guard::Below),
-            BinaryOp::Gt => (right, left, Guard::Below),
-            BinaryOp::Ge => (left, right, Guard::NotBelow),
-            BinaryOp::Le => (right, left, Guard::NotBelow),
-            BinaryOp::Add
-            | BinaryOp::Sub
-            | BinaryOp::Mul
-            | BinaryOp::Mulhi
-            | BinaryOp::Div
-            | BinaryOp::Rem
-            | BinaryOp::AbsDiff
-            | BinaryOp::Min
-            | BinaryOp::Max
-            | BinaryOp::BitAnd
-            | BinaryOp::BitOr
-            | BinaryOp::BitXor
-            | BinaryOp::Shl
-            | BinaryOp::Shr
-            | BinaryOp::Rotl
-            | BinaryOp::Rotr
-            | BinaryOp::SatAdd
-            | BinaryOp::SatSub
-            | BinaryOp::Copysign
-            | BinaryOp::Pow
-            | BinaryOp::And
-            | BinaryOp::Or
-            | BinaryOp::Eq
-            | BinaryOp::Ne => return None,
+        let (index, limit, guard) = if op == BinaryOp::Lt {
+            (left, right, Guard::Below)
+        } else if op == BinaryOp::Gt {
+            (right, left, Guard::Below)
+        } else if op == BinaryOp::Ge {
+            (left, right, Guard::NotBelow)
+        } else if op == BinaryOp::Le {
+            (right, left, Guard::NotBelow)
+        } else {
+            return None;
         };
         // The first lane is the smallest, unless numbers wrap.
         let wraps = self.facts.ranges.of_value(index).high > u32::MAX - self.geometry.lanes();

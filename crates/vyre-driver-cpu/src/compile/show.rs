@@ -2,11 +2,11 @@
 
 use super::Refused;
 use super::bytes::Pieces;
+use super::choose::Choice;
 #[cfg(feature = "listing")]
-use super::choose::{Choice, Phase};
+use super::choose::Phase;
 use super::geometry::Geometry;
-use super::segments;
-use super::segments::Item;
+use super::segments::{self, Item};
 use super::shape::{Shape, Shapes};
 use std::fmt::Write;
 use std::sync::Arc;

@@ -26,6 +26,16 @@ pub(super) const CMP_NOT_LT: u8 = 0x15;
 pub(super) const CMP_GE: u8 = 0x1D;
 pub(super) const CMP_GT: u8 = 0x1E;
 
+/// What comparisons are to the instruction; all but `!=` are false for NaN.
+const CONDITIONS: [(BinaryOp, u8); 6] = [
+    (BinaryOp::Eq, CMP_EQ),
+    (BinaryOp::Ne, CMP_NE),
+    (BinaryOp::Lt, CMP_LT),
+    (BinaryOp::Le, CMP_LE),
+    (BinaryOp::Gt, CMP_GT),
+    (BinaryOp::Ge, CMP_GE),
+];
+
 impl Lower<'_> {
     pub fn may_be_nan(&self, value: Value) -> bool {
         self.facts.floats.kinds(value).may_be_nan()
@@ -155,38 +165,8 @@ impl Lower<'_> {
             let v = self.v3(op, a, b);
             return self.float_result(ty, v);
         }
-        let condition = match op {
-            BinaryOp::Eq => Some(CMP_EQ),
-            BinaryOp::Ne => Some(CMP_NE),
-            BinaryOp::Lt => Some(CMP_LT),
-            BinaryOp::Le => Some(CMP_LE),
-            BinaryOp::Gt => Some(CMP_GT),
-            BinaryOp::Ge => Some(CMP_GE),
-            BinaryOp::Add
-            | BinaryOp::Sub
-            | BinaryOp::Mul
-            | BinaryOp::Mulhi
-            | BinaryOp::Div
-            | BinaryOp::Rem
-            | BinaryOp::AbsDiff
-            | BinaryOp::Min
-            | BinaryOp::Max
-            | BinaryOp::BitAnd
-            | BinaryOp::BitOr
-            | BinaryOp::BitXor
-            | BinaryOp::Shl
-            | BinaryOp::Shr
-            | BinaryOp::Rotl
-            | BinaryOp::Rotr
-            | BinaryOp::SatAdd
-            | BinaryOp::SatSub
-            | BinaryOp::Copysign
-            | BinaryOp::Pow
-            | BinaryOp::And
-            | BinaryOp::Or => None,
-        };
-        if let Some(condition) = condition {
-            return self.compare(ty, a, b, condition);
+        if let Some((_, condition)) = CONDITIONS.iter().find(|(compared, _)| *compared == op) {
+            return self.compare(ty, a, b, *condition);
         }
         let v = match op {
             BinaryOp::Min | BinaryOp::Max => {
