@@ -1,4 +1,4 @@
-//! What small dispatches cost: 64 elements of a pipeline that is warm, and the first dispatch of a process.
+//! What small things cost: 64 elements of a pipeline that is warm, the first dispatch of a process, looking whether to stop.
 
 use super::clock;
 use super::table::Single;
@@ -7,7 +7,8 @@ use std::num::NonZero;
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
-use vyre::cpu::{Options, cpu_device};
+use vyre::cpu::faults::Fault;
+use vyre::cpu::{Options, cpu_device, eager_cpu_device, faulty_cpu_device};
 use vyre::device::backend;
 use vyre::{DispatchConfig, VyreBackend, pipeline};
 
@@ -42,7 +43,43 @@ pub fn first_dispatch() {
     println!("{}", clock::processor().as_nanos());
 }
 
-/// Both figures.
+/// A loop of which nobody knows how long it is, with as little in it as loops have.
+const LOOP: &str = "program rounds {
+  workgroup 64
+  buffer n: read u32 @0
+  buffer out: output u32[4096] @1
+  let x = gid.x
+  for k in 0..n[0] {
+    x = (x ^ k) * 2654435761
+  }
+  out[gid.x] = x
+}
+";
+
+/// How much longer a loop takes that looks in every iteration whether it is to stop, in percent: one after the other, the fastest of each.
+fn polls() -> f64 {
+    let program = vyre::text::parse("rounds", LOOP).unwrap_or_else(|report| panic!("{report}"));
+    let options = Options { threads: NonZero::new(1), portable: false };
+    let devices = [eager_cpu_device(options), faulty_cpu_device(options, Fault::NeverStops)];
+    let pipelines = devices.map(|device| {
+        let cpu: Arc<dyn VyreBackend> = Arc::from(backend(device));
+        pipeline::compile(cpu, &program, &DispatchConfig::default()).expect("it compiles")
+    });
+    let mut best = [Duration::MAX; 2];
+    let mut out = Vec::new();
+    for _ in 0..ROUNDS {
+        for (pipeline, best) in pipelines.iter().zip(&mut best) {
+            let start = clock::processor();
+            pipeline
+                .dispatch_borrowed_into(&[&10_000u32.to_le_bytes()], black_box(&DispatchConfig::default()), &mut out)
+                .expect("it runs");
+            *best = (*best).min(clock::processor() - start);
+        }
+    }
+    (best[0].as_secs_f64() / best[1].as_secs_f64() - 1.0) * 100.0
+}
+
+/// All figures.
 pub fn measure() -> Result<Vec<Single>, String> {
     let (pipeline, inputs) = ready(NonZero::new(1));
     let (mut out, mut best) = (Vec::new(), Duration::MAX);
@@ -68,5 +105,6 @@ pub fn measure() -> Result<Vec<Single>, String> {
             unit: "ms",
             goal: "<= 5",
         },
+        Single { name: "looking in every iteration of a loop whether to stop", value: polls(), unit: "%", goal: "<= 1" },
     ])
 }

@@ -110,6 +110,7 @@ faults! {
     LeaversChange "leavers-change" "Values of lanes that have left a loop go on changing.";
     BreakComesBack "break-comes-back" "A lane that breaks out of an iteration is back in the next.";
     ContinueLeaves "continue-leaves" "A lane that continues leaves the loop.";
+    NeverStops "never-stops" "Loops do not look whether they are to stop: a deadline comes too late, and bytes are right.";
     RetiredFromInnermost "retired-from-innermost" "A lane that returns is only taken out of the innermost loop.";
     RetiredGoOn "retired-go-on" "What follows an `if` runs for lanes that have left in it.";
     EmptyLoopRuns "empty-loop-runs" "A loop whose range is empty runs once.";

@@ -3,7 +3,6 @@
 //! Where a workgroup is a single block, barriers are nothing, and all of it is one segment.
 
 use super::active::{Blocks, Extent};
-use super::context::Context;
 use super::control::End;
 use super::fuse::Order;
 use super::geometry::WIDTH;
@@ -14,7 +13,6 @@ use super::segments::{Item, Segment, ssa_retires};
 use crate::faults::Fault;
 use crate::machine::lir::{Cond, G2, GSrc, Inst, Label, LoadKind, Mem, Src, StoreKind, V3, Width};
 use crate::machine::reg::G;
-use std::mem::offset_of;
 use std::ops::Range;
 use vyre_foundation::ssa::{InstId, InstKind, Leaf};
 use vyre_spec::Scalar;
@@ -89,9 +87,7 @@ impl Lower<'_> {
         self.push(Inst::JumpIf { cond: Cond::AboveEqual, width: Width::W32, a: counter, b: limit, to: exit });
         self.push(Inst::LoopBegin);
         self.push(Inst::Label(head));
-        let at = Mem::context(offset_of!(Context, stop));
-        let bail = self.bail;
-        self.push(Inst::JumpIfByte { at, to: bail });
+        self.stop_if_asked();
         loops.push(GroupLoop { exit, latch });
         self.item_list(items, loops, end, false);
         loops.pop();

@@ -4,13 +4,15 @@
 //! it runs until nobody is left, with a mask of those who are. Who leaves keeps what he has: carried values change under the mask,
 //! unless nobody asks for them afterwards.
 
+use super::context::Context;
 use super::control::End;
 use super::copies::{overlap, same};
 use super::lower::{Arm, InLoop, Lower, Scope, components_of};
 use super::places::{Loc, Locs, Parts};
 use super::shape::{Shape, ends_of_loop};
 use crate::faults::Fault;
-use crate::machine::lir::{Cond, G2, GSrc, Inst, Src, V3, Width};
+use crate::machine::lir::{Cond, G2, GSrc, Inst, Mem, Src, V3, Width};
+use std::mem::offset_of;
 use vyre_foundation::ssa::{InstId, InstKind, RegionId, Terminator, Value};
 use vyre_spec::Scalar;
 
@@ -79,7 +81,14 @@ impl Lower<'_> {
         // Loops that are known to be short are left to those around them.
         let short = self.facts.loops.trips(id).is_some_and(|trips| trips.at_most <= 1024);
         if !short {
-            let at = crate::machine::lir::Mem::context(std::mem::offset_of!(super::context::Context, stop));
+            self.stop_if_asked();
+        }
+    }
+
+    /// Leaves everything if the dispatch is to stop.
+    pub fn stop_if_asked(&mut self) {
+        if !self.planted(Fault::NeverStops) {
+            let at = Mem::context(offset_of!(Context, stop));
             let to = self.bail;
             self.push(Inst::JumpIfByte { at, to });
         }
