@@ -1,7 +1,5 @@
 //! Families of instructions that are encoded alike, one line each.
 
-#![cfg_attr(not(test), allow(dead_code, reason = "lowering does not need all that the machine has"))]
-
 use super::asm::{Map, Prefix, Vex};
 
 /// Declares a family of instructions that are encoded alike: the variants are the mnemonics, and what stands behind each is what Intel's
@@ -64,10 +62,6 @@ family! {
         vdivps: None M0F W0 0x5E,
         vminps: None M0F W0 0x5D,
         vmaxps: None M0F W0 0x5F,
-        vandps: None M0F W0 0x54,
-        vandnps: None M0F W0 0x55,
-        vorps: None M0F W0 0x56,
-        vxorps: None M0F W0 0x57,
         vaddpd: P66 M0F W0 0x58,
         vsubpd: P66 M0F W0 0x5C,
         vmulpd: P66 M0F W0 0x59,
@@ -76,11 +70,7 @@ family! {
         vmaxpd: P66 M0F W0 0x5F,
         vpunpckldq: P66 M0F W0 0x62,
         vpunpckhdq: P66 M0F W0 0x6A,
-        vpunpcklqdq: P66 M0F W0 0x6C,
-        vpunpckhqdq: P66 M0F W0 0x6D,
         vpsadbw: P66 M0F W0 0xF6,
-        vpackusdw: P66 M0F38 W0 0x2B,
-        vpackuswb: P66 M0F W0 0x67,
         vpaddb: P66 M0F W0 0xFC,
     }
 }
@@ -92,8 +82,6 @@ family! {
         vcmppd: P66 M0F W0 0xC2,
         vshufps: None M0F W0 0xC6,
         vpblendd: P66 M0F3A W0 0x02,
-        vperm2i128: P66 M0F3A W0 0x46,
-        vpalignr: P66 M0F3A W0 0x0F,
     }
 }
 
@@ -105,8 +93,6 @@ family! {
         vsqrtpd: P66 M0F W0 0x51,
         vcvtdq2ps: None M0F W0 0x5B,
         vcvttps2dq: PF3 M0F W0 0x5B,
-        vmovshdup: PF3 M0F W0 0x16,
-        vmovsldup: PF3 M0F W0 0x12,
     }
 }
 
@@ -171,9 +157,6 @@ impl V3 {
                 | V3::vpmuludq
                 | V3::vpmuldq
                 | V3::vpcmpeqq
-                | V3::vandps
-                | V3::vorps
-                | V3::vxorps
                 | V3::vpsadbw
                 | V3::vpaddb
         )

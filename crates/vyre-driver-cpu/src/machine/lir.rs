@@ -6,8 +6,6 @@
 //!
 //! Vector registers hold 32 bytes. Whole registers are read and written unless the op says otherwise.
 
-#![cfg_attr(not(test), allow(dead_code, reason = "lowering does not need all that the machine has"))]
-
 pub(crate) use super::families::{Fma, G2, Narrow, Shift, V2, V2I, V3, V3I, Widen};
 use super::reg::{G, V};
 

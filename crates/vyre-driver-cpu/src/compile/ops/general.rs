@@ -22,8 +22,12 @@ impl Lower<'_> {
                         let a = self.g(operand);
                         Some(self.g2(G2::xor, width, a, GSrc::Imm(if ty == Scalar::Bool { 1 } else { -1 })))
                     }
+                    UnaryOp::Popcount => {
+                        let (a, d) = (self.g(operand), self.new_g());
+                        self.push(Inst::PopCount { width, d, a });
+                        Some(d)
+                    }
                     UnaryOp::Abs
-                    | UnaryOp::Popcount
                     | UnaryOp::Clz
                     | UnaryOp::Ctz
                     | UnaryOp::ReverseBits

@@ -62,10 +62,10 @@ pub fn v3(op: V3, a: Vector, b: Vector) -> Vector {
         V3::vpaddd => zip32(a, b, u32::wrapping_add),
         V3::vpsubd => zip32(a, b, u32::wrapping_sub),
         V3::vpmulld => zip32(a, b, u32::wrapping_mul),
-        V3::vpand | V3::vandps => zip8(a, b, |a, b| a & b),
-        V3::vpor | V3::vorps => zip8(a, b, |a, b| a | b),
-        V3::vpxor | V3::vxorps => zip8(a, b, |a, b| a ^ b),
-        V3::vpandn | V3::vandnps => zip8(a, b, |a, b| !a & b),
+        V3::vpand => zip8(a, b, |a, b| a & b),
+        V3::vpor => zip8(a, b, |a, b| a | b),
+        V3::vpxor => zip8(a, b, |a, b| a ^ b),
+        V3::vpandn => zip8(a, b, |a, b| !a & b),
         V3::vpcmpeqd => zip32(a, b, |a, b| ones(a == b)),
         V3::vpcmpeqw => {
             let (a, b) = (lanes16(a), lanes16(b));
@@ -106,22 +106,7 @@ pub fn v3(op: V3, a: Vector, b: Vector) -> Vector {
         V3::vmaxpd => zip64(a, b, |a, b| if f64::from_bits(a) > f64::from_bits(b) { a } else { b }),
         V3::vpunpckldq => unpack32(a, b, 0),
         V3::vpunpckhdq => unpack32(a, b, 2),
-        V3::vpunpcklqdq => unpack64(a, b, 0),
-        V3::vpunpckhqdq => unpack64(a, b, 1),
         V3::vpsadbw => from64(std::array::from_fn(|lane| (8 * lane..8 * lane + 8).map(|n| u64::from(a[n].abs_diff(b[n]))).sum())),
-        V3::vpackusdw => {
-            let word = |from: Vector, n: usize| lanes32(from)[n] as i32;
-            let packed: [u16; 16] = std::array::from_fn(|n| {
-                let from = if n & 4 == 0 { a } else { b };
-                word(from, n / 8 * 4 + n % 4).clamp(0, 0xFFFF) as u16
-            });
-            std::array::from_fn(|n| packed[n / 2].to_le_bytes()[n % 2])
-        }
-        V3::vpackuswb => std::array::from_fn(|n| {
-            let from = if n & 8 == 0 { a } else { b };
-            let at = n / 16 * 16 + n % 8 * 2;
-            i16::from_le_bytes([from[at], from[at + 1]]).clamp(0, 255) as u8
-        }),
         V3::vpaddb => zip8(a, b, u8::wrapping_add),
     }
 }
@@ -130,14 +115,6 @@ fn unpack32(a: Vector, b: Vector, from: usize) -> Vector {
     let (a, b) = (lanes32(a), lanes32(b));
     from32(std::array::from_fn(|n| {
         let at = n / 4 * 4 + from + n % 4 / 2;
-        if n % 2 == 0 { a[at] } else { b[at] }
-    }))
-}
-
-fn unpack64(a: Vector, b: Vector, from: usize) -> Vector {
-    let (a, b) = (lanes64(a), lanes64(b));
-    from64(std::array::from_fn(|n| {
-        let at = n / 2 * 2 + from;
         if n % 2 == 0 { a[at] } else { b[at] }
     }))
 }
@@ -152,32 +129,16 @@ pub fn v3i(op: V3I, a: Vector, b: Vector, imm: u8) -> Vector {
             from[n / 4 * 4 + (imm_at >> (2 * (n % 4)) & 3)]
         })),
         V3I::vpblendd => from32(std::array::from_fn(|n| if imm >> n & 1 == 1 { b32[n] } else { a32[n] })),
-        V3I::vperm2i128 => std::array::from_fn(|n| {
-            let choice = imm_at >> (n / 16 * 4);
-            match (choice & 8, choice & 3) {
-                (0, 0 | 1) => a[choice % 2 * 16 + n % 16],
-                (0, _) => b[choice % 2 * 16 + n % 16],
-                _ => 0,
-            }
-        }),
-        V3I::vpalignr => std::array::from_fn(|n| match imm_at + n % 16 {
-            at @ 0..16 => b[n / 16 * 16 + at],
-            at @ 16..32 => a[n / 16 * 16 + at - 16],
-            _ => 0,
-        }),
     }
 }
 
 pub fn v2(op: V2, a: Vector) -> Vector {
-    let lanes = lanes32(a);
     match op {
         V2::vpabsd => map32(a, |a| (a as i32).unsigned_abs()),
         V2::vsqrtps => map32(a, |a| floats::unary32(a, f32::sqrt)),
         V2::vsqrtpd => from64(lanes64(a).map(|a| floats::unary64(a, f64::sqrt))),
         V2::vcvtdq2ps => map32(a, |a| (a as i32 as f32).to_bits()),
         V2::vcvttps2dq => map32(a, |a| floats::truncate(f32::from_bits(a).into())),
-        V2::vmovshdup => from32(std::array::from_fn(|n| lanes[n | 1])),
-        V2::vmovsldup => from32(std::array::from_fn(|n| lanes[n & !1])),
     }
 }
 
