@@ -15,6 +15,7 @@ use crate::machine::fold::fold_loads;
 use crate::machine::lir::Inst;
 use crate::machine::memory::CodeMemory;
 use crate::machine::order::reorder;
+use crate::machine::written::read_unwritten;
 use vyre_foundation::kernel::Kernel;
 use vyre_foundation::ssa::Ssa;
 
@@ -121,6 +122,9 @@ impl Attempt {
             fold_constants(&mut code, generals);
             remove_dead(&mut code, generals, vectors);
             fold_loads(&mut code, vectors);
+            if let Some(inst) = read_unwritten(&mut code, generals, vectors) {
+                return Err(Refused(format!("its code would read a register that nothing has written: {inst:?}")));
+            }
             let mut ordered = code.clone();
             let mut allocation = allocate(&mut code, generals, vectors, fault);
             if allocation.spilled > 0.0 {

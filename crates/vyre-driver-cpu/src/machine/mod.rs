@@ -13,6 +13,7 @@ pub(crate) mod listing;
 pub(crate) mod memory;
 pub(crate) mod order;
 pub(crate) mod reg;
+pub(crate) mod written;
 
 #[cfg(test)]
 mod tests;
