@@ -119,7 +119,6 @@ faults! {
     TailIsThere "tail-is-there" "The last block of a workgroup has lanes that are nobody.";
     SharedNotCleared "shared-not-cleared" "Workgroup memory holds what the workgroup before left.";
     RetiredReturn "retired-return" "Lanes that have returned are back behind the next barrier.";
-    FoundInVain "found-in-vain" "What a segment only brings, for later ones to find in a register, is not brought.";
     LeaderLeftOut "leader-left-out" "The last lane of a segment that few take part in is left out.";
     KeptWhereOthersWrite "kept-where-others-write" "A value that crosses a barrier is read from workgroup memory that was written to since.";
     HoldsALaneEarly "holds-a-lane-early" "A condition that holds from a lane on is taken to hold for the vector that begins one lane before.";

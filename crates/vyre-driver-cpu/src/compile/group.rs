@@ -184,9 +184,8 @@ impl Lower<'_> {
         let head = std::mem::replace(&mut self.block_head, outer_head);
         // What only moves values that stay where they are has nothing to do for any block, unless later segments find them there.
         let found_later = segment.insts.iter().flat_map(|id| &self.ssa.inst(*id).results).any(|result| self.is_kept(*result));
-        let is_idle = alive_any.is_none()
-            && (!found_later || self.planted(Fault::FoundInVain))
-            && body.iter().all(|inst| matches!(inst, Inst::Label(_) | Inst::Mark(_)));
+        let is_idle =
+            alive_any.is_none() && !found_later && body.iter().all(|inst| matches!(inst, Inst::Label(_) | Inst::Mark(_)));
         let blocks = if is_idle { Blocks::Nothing } else { blocks };
         self.in_block_head = true;
         self.block = None;
