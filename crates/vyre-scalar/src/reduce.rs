@@ -3,22 +3,13 @@
 use crate::apply::binary;
 use crate::float::Float;
 use crate::int::Int;
-use vyre_spec::{BinaryOp, FloatMode, ReduceOp, Scalar};
+use vyre_spec::{FloatMode, ReduceOp, Scalar};
 
 /// Two values combined.
 #[inline]
 #[must_use]
 pub fn reduce(op: ReduceOp, ty: Scalar, mode: FloatMode, a: u64, b: u64) -> u64 {
-    let op = match op {
-        ReduceOp::Add => BinaryOp::Add,
-        ReduceOp::Mul => BinaryOp::Mul,
-        ReduceOp::Min => BinaryOp::Min,
-        ReduceOp::Max => BinaryOp::Max,
-        ReduceOp::And => BinaryOp::BitAnd,
-        ReduceOp::Or => BinaryOp::BitOr,
-        ReduceOp::Xor => BinaryOp::BitXor,
-    };
-    binary(op, ty, mode, a, b)
+    binary(op.binary(), ty, mode, a, b)
 }
 
 /// The value that changes nothing: what retired lanes contribute and what an exclusive scan starts with.

@@ -454,6 +454,22 @@ pub enum ReduceOp {
     Xor,
 }
 
+impl ReduceOp {
+    /// The op that combines two values.
+    #[must_use]
+    pub const fn binary(self) -> BinaryOp {
+        match self {
+            ReduceOp::Add => BinaryOp::Add,
+            ReduceOp::Mul => BinaryOp::Mul,
+            ReduceOp::Min => BinaryOp::Min,
+            ReduceOp::Max => BinaryOp::Max,
+            ReduceOp::And => BinaryOp::BitAnd,
+            ReduceOp::Or => BinaryOp::BitOr,
+            ReduceOp::Xor => BinaryOp::BitXor,
+        }
+    }
+}
+
 /// What a vote says about the lanes' booleans.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Vote {

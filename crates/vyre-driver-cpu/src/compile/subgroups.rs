@@ -27,7 +27,7 @@ impl Lower<'_> {
             SubgroupShape::Shuffle(from) => self.shuffle(from, ty, values, operands[1]),
             SubgroupShape::Reduce(with) => {
                 let values = self.or_identity(with, ty, values);
-                self.fold(op_of(with), ty, &values)
+                self.fold(with.binary(), ty, &values)
             }
             SubgroupShape::Inclusive(with) => self.scan(with, ty, values, true),
             SubgroupShape::Exclusive(with) => self.scan(with, ty, values, false),
@@ -103,7 +103,7 @@ impl Lower<'_> {
     /// What the op makes of the lanes up to each one, with it or without it.
     fn scan(&mut self, with: ReduceOp, ty: Scalar, values: Parts, inclusive: bool) -> Parts {
         let values = self.or_identity(with, ty, values);
-        let (op, (lanes, vectors)) = (op_of(with), self.lanes_and_vectors(ty));
+        let (op, (lanes, vectors)) = (with.binary(), self.lanes_and_vectors(ty));
         let nothing = self.constant_v(ty, identity(with, ty));
         let mut all = Parts::new();
         for group in values.chunks(vectors) {
@@ -264,17 +264,5 @@ impl Lower<'_> {
             d
         });
         [V3::vpunpckldq, V3::vpunpckhdq].map(|op| self.v3(op, low, high))
-    }
-}
-
-fn op_of(with: ReduceOp) -> BinaryOp {
-    match with {
-        ReduceOp::Add => BinaryOp::Add,
-        ReduceOp::Mul => BinaryOp::Mul,
-        ReduceOp::Min => BinaryOp::Min,
-        ReduceOp::Max => BinaryOp::Max,
-        ReduceOp::And => BinaryOp::BitAnd,
-        ReduceOp::Or => BinaryOp::BitOr,
-        ReduceOp::Xor => BinaryOp::BitXor,
     }
 }

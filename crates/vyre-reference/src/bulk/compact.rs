@@ -45,10 +45,18 @@ pub(super) struct Compaction {
     ops: usize,
 }
 
-/// By counter: its loop; `None` for other variables, and for loops that are never reached.
+/// By counter: its loop; `None` for other variables.
 pub(super) fn loops(kernel: &Arc<Kernel>) -> Vec<Option<Loop>> {
     let mut all: Vec<Option<Loop>> = kernel.vars.iter().map(|_| None).collect();
-    if !kernel.stmts.iter().any(|stmt| matches!(stmt.kind, StmtKind::Loop { .. })) {
+    let mut any = false;
+    for stmt in &kernel.stmts {
+        if let StmtKind::Loop { counter, .. } = stmt.kind {
+            // The SSA form has no loops that are never reached. They run only with a planted fault.
+            all[counter.index()] = Some(Loop { assigned: Vec::new(), compaction: None });
+            any = true;
+        }
+    }
+    if !any {
         return all;
     }
     let ssa = Ssa::of(kernel);

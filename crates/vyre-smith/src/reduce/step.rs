@@ -366,7 +366,8 @@ fn moves(view: &View) -> Vec<Step> {
         let mut root = place.0 + 1;
         for (which, expr) in node.exprs().enumerate() {
             let ty = view.types.get(root as usize).copied().flatten();
-            let targets = place.0 + node_size(node)..view.types.len() as u32;
+            // Those in front too: in a loop they come after it, an iteration later.
+            let targets = (place.0 + node_size(node)..view.types.len() as u32).chain(0..place.0);
             let alike = targets.filter(|n| ty.is_some() && view.types[*n as usize] == ty && !expr.is_leaf());
             steps.extend(alike.map(|target| Step::Move(place, which, NodeId(target))));
             root += expr_size(expr);
