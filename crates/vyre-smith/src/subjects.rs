@@ -85,7 +85,8 @@ pub fn test_subject(name: &str) -> Option<Box<dyn Subject>> {
         "test:hang" => Mischief::Hang,
         "test:panic" => Mischief::Panic,
         "test:prints" => Mischief::Prints,
-        "test:rarely" => return Some(Box::new(Rarely)),
+        "test:rarely" => return Some(Box::new(OnSome { name: "test:rarely", crash: 1_000, hang: 10_000 })),
+        "test:often" => return Some(Box::new(OnSome { name: "test:often", crash: 100, hang: 1_000 })),
         _ => return None,
     };
     Some(Box::new(Mischievous { name: name.into(), how }))
@@ -373,20 +374,24 @@ impl Subject for Mischievous {
     }
 }
 
-/// Crashes and hangs on some inputs.
-struct Rarely;
+/// Crashes on one number in so many, and hangs on one in so many.
+struct OnSome {
+    name: &'static str,
+    crash: u32,
+    hang: u32,
+}
 
-impl Subject for Rarely {
+impl Subject for OnSome {
     fn name(&self) -> &str {
-        "test:rarely"
+        self.name
     }
 
     fn run(&mut self, case: &Case) -> Result<Outputs, Failure> {
         let words = || case.inputs.iter().flat_map(|input| input.as_chunks::<4>().0).map(|word| u32::from_le_bytes(*word));
-        if words().any(|word| word % 1_000 == 7) {
+        if words().any(|word| word % self.crash == 7) {
             std::process::abort();
         }
-        while words().any(|word| word % 10_000 == 13) {
+        while words().any(|word| word % self.hang == 13) {
             std::thread::park();
         }
         expected(case)
