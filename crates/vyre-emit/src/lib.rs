@@ -1,0 +1,1 @@
+//! Kernels as WGSL and SPIR-V.
