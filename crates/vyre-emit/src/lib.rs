@@ -1,1 +1,3 @@
 //! Kernels as WGSL and SPIR-V.
+
+pub mod floats;
