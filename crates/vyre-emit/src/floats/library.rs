@@ -182,7 +182,7 @@ impl FloatOp {
                 let (canonical, ladder) = match op {
                     UnaryOp::Abs | UnaryOp::Sign => (Same, None),
                     UnaryOp::Neg | UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Trunc | UnaryOp::Round => (Flushed, None),
-                    UnaryOp::Sqrt => (Same, Some(LadderOp::Sqrt)),
+                    UnaryOp::Sqrt => (Flushed, Some(LadderOp::Sqrt)),
                     UnaryOp::Fract => (Flushed, Some(LadderOp::Sub)),
                     UnaryOp::IsNan | UnaryOp::IsInf => return Some(Function::new(op.mnemonic(), ONE, "bool", Same, None)),
                     UnaryOp::Exp
@@ -194,7 +194,7 @@ impl FloatOp {
                     | UnaryOp::Tan
                     | UnaryOp::Tanh
                     | UnaryOp::Atan
-                    | UnaryOp::Rsqrt => return None,
+                    | UnaryOp::Rsqrt => (Flushed, None),
                     UnaryOp::Not
                     | UnaryOp::Popcount
                     | UnaryOp::Clz
@@ -292,17 +292,22 @@ impl Function {
 
     /// The name of the function in this mode, on this rung.
     fn variant(&self, mode: FloatMode, rung: Rung) -> String {
-        let rung = match rung {
-            Rung::Native => "_native",
-            Rung::Protected => "_protected",
-            Rung::Corrected => "_corrected",
-            Rung::Integer => "",
-        };
+        let rung = suffix(rung);
         let mode = match (mode, self.canonical) {
             (FloatMode::Ieee, _) | (FloatMode::Canonical, Canonical::Same) => "",
             (FloatMode::Canonical, Canonical::Flushed) => "_flushed",
         };
         format!("{}{rung}{mode}", self.name)
+    }
+}
+
+/// What names of functions on a rung end with.
+const fn suffix(rung: Rung) -> &'static str {
+    match rung {
+        Rung::Native => "_native",
+        Rung::Protected => "_protected",
+        Rung::Corrected => "_corrected",
+        Rung::Integer => "",
     }
 }
 
@@ -373,9 +378,15 @@ fn names(text: &str) -> impl Iterator<Item = &str> {
 
 static ITEMS: LazyLock<Items> = LazyLock::new(|| {
     let mut items = Items::new();
-    for file in [include_str!("wgsl/arithmetic.wgsl"), include_str!("wgsl/convert.wgsl")] {
+    for file in [
+        include_str!("wgsl/arithmetic.wgsl"),
+        include_str!("wgsl/convert.wgsl"),
+        include_str!("wgsl/corrected.wgsl"),
+        include_str!("wgsl/elementary.wgsl"),
+    ] {
         written(file, &mut items);
     }
+    items.extend(table::constants());
     for small in SmallFloat::ALL {
         let (load, store) = memory(small);
         items.insert(format!("vy_load_{}", small.name()), load);
@@ -384,7 +395,17 @@ static ITEMS: LazyLock<Items> = LazyLock::new(|| {
             items.insert(format!("vy_store_{}_flushed", small.name()), canonical);
         }
     }
-    items.insert("vy_fract".into(), "fn vy_fract(a: u32) -> u32 {\n  return vy_sub(a, vy_floor(a));\n}\n".into());
+    for rung in [Rung::Native, Rung::Protected] {
+        for op in LadderOp::ALL {
+            let (name, text) = instruction(op, rung);
+            items.insert(name, text);
+        }
+    }
+    for rung in Rung::ALL.into_iter().filter(|rung| LadderOp::Sub.has(*rung)) {
+        let suffix = suffix(rung);
+        let text = format!("fn vy_fract{suffix}(a: u32) -> u32 {{\n  return vy_sub{suffix}(a, vy_floor(a));\n}}\n");
+        items.insert(format!("vy_fract{suffix}"), text);
+    }
     // What is not written for canonical mode is what ieee gives, flushed.
     for function in FloatOp::all().filter_map(FloatOp::function).filter(|function| function.canonical == Canonical::Flushed) {
         for rung in Rung::ALL.into_iter().filter(|rung| match function.ladder {
@@ -414,6 +435,30 @@ fn written(file: &str, items: &mut Items) {
     assert!(item.is_empty(), "the last item of a file of the library has no end: {item}");
 }
 
+/// The function that is the device's instruction, made canonical.
+///
+/// On the rung `Protected` no operand is known to the compiler, so that it cannot be folded with a literal, and no two are known to be
+/// equal, so that `x - x` stays; what comes out of one function goes into the next through such an operand, so that nothing is
+/// contracted or reassociated.
+fn instruction(op: LadderOp, rung: Rung) -> (String, String) {
+    let operand = |name: &str, shift: u32| match rung {
+        Rung::Protected => format!("bitcast<f32>({name} ^ (vy_zero() << {shift}u))"),
+        Rung::Native | Rung::Corrected | Rung::Integer => format!("bitcast<f32>({name})"),
+    };
+    let (a, b, c) = (operand("a", 0), operand("b", 1), operand("c", 2));
+    let (parameters, value) = match op {
+        LadderOp::Add => ("a: u32, b: u32", format!("{a} + {b}")),
+        LadderOp::Sub => ("a: u32, b: u32", format!("{a} - {b}")),
+        LadderOp::Mul => ("a: u32, b: u32", format!("{a} * {b}")),
+        LadderOp::Div => ("a: u32, b: u32", format!("{a} / {b}")),
+        LadderOp::Sqrt => ("a: u32", format!("sqrt({a})")),
+        LadderOp::Fma => ("a: u32, b: u32, c: u32", format!("fma({a}, {b}, {c})")),
+    };
+    let name = format!("vy_{}{}", op.name(), suffix(rung));
+    let text = format!("fn {name}({parameters}) -> u32 {{\n  return vy_canonicalize(bitcast<u32>({value}));\n}}\n");
+    (name, text)
+}
+
 fn flushed(function: &Function, ieee: &str, canonical: &str) -> String {
     let letters = &["a", "b", "c"][..function.operands.len()];
     let parameters: Vec<String> = letters.iter().zip(function.operands).map(|(name, ty)| format!("{name}: {ty}")).collect();
@@ -430,13 +475,13 @@ fn memory(small: SmallFloat) -> (String, Option<(String, String)>) {
     let name = small.name();
     let Some(format) = small.format() else {
         let first = match small {
-            SmallFloat::Fp4 => table::FP4,
-            SmallFloat::Nf4 => table::NF4,
+            SmallFloat::Fp4 => "VY_AT_FP4",
+            SmallFloat::Nf4 => "VY_AT_NF4",
             SmallFloat::F16 | SmallFloat::Bf16 | SmallFloat::F8E4M3 | SmallFloat::F8E5M2 => {
                 unreachable!("these formats have a layout")
             }
         };
-        return (format!("fn vy_load_{name}(a: u32) -> u32 {{\n  return vy_table({first}u + (a & 15u));\n}}\n"), None);
+        return (format!("fn vy_load_{name}(a: u32) -> u32 {{\n  return vy_table({first} + (a & 15u));\n}}\n"), None);
     };
     let Format { bits, fraction_bits, bias, max, has_infinity, overflow, nan } = format;
     let infinity = if has_infinity { u32::from(max) + 1 } else { 0xFFFF };

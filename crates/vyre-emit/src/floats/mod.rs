@@ -21,6 +21,7 @@
 //! An op that devices have an instruction for has lowerings of increasing cost, see [`Rung`]. The bytes are the same on each; which
 //! are right on a device is found out there, and its [`FloatProfile`] says so. Everything else has one lowering, in integers.
 
+mod fixed;
 pub mod kernel;
 mod library;
 mod profile;

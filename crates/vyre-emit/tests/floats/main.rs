@@ -10,8 +10,8 @@ use device::{DEVICES, Gpu};
 use samples::Samples;
 use std::time::Instant;
 use vyre_emit::floats::kernel::{Job, Operands, WORKGROUP, constants, kernel};
-use vyre_emit::floats::{FloatOp, FloatProfile, Library};
-use vyre_spec::FloatMode;
+use vyre_emit::floats::{FloatOp, FloatProfile, LadderOp, Library, Rung};
+use vyre_spec::{BinaryOp, FloatMode, UnaryOp};
 
 /// Cases that one dispatch has at most.
 const BATCH: usize = 1 << 20;
@@ -56,6 +56,24 @@ fn integers_alone_give_the_meaning_of_every_op() {
         for op in FloatOp::all() {
             for mode in FloatMode::ALL {
                 listed(&gpu, op, mode, FloatProfile::INTEGER, 1 << 16, "integers only");
+            }
+        }
+    }
+}
+
+/// What corrects division and square root is right wherever the device's own are close, which they are on all devices here.
+#[test]
+fn corrected_division_and_square_root_are_exact() {
+    let mut profile = FloatProfile::INTEGER;
+    for mode in FloatMode::ALL {
+        profile.set(mode, LadderOp::Div, Rung::Corrected);
+        profile.set(mode, LadderOp::Sqrt, Rung::Corrected);
+    }
+    for name in DEVICES {
+        let gpu = Gpu::open(name);
+        for mode in FloatMode::ALL {
+            for op in [FloatOp::Binary(BinaryOp::Div), FloatOp::Unary(UnaryOp::Sqrt)] {
+                listed(&gpu, op, mode, profile, 1 << 20, "corrected");
             }
         }
     }
