@@ -26,7 +26,7 @@ pub struct Job {
 pub const WORKGROUP: u32 = 64;
 
 /// What a shader of a [`Job`] begins with.
-const HEADER: &str = "\
+pub(super) const HEADER: &str = "\
 @group(0) @binding(0) var<storage, read> inputs: array<u32>;
 @group(0) @binding(1) var<storage, read_write> outputs: array<u32>;
 @group(0) @binding(2) var<storage, read> constants: array<u32>;

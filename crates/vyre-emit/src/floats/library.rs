@@ -338,10 +338,25 @@ impl Library {
         Some(name)
     }
 
+    /// The name of the function that computes `op` on this rung, whatever the profile says; part of the source from now on. `None` if
+    /// the op has no such rung.
+    pub(super) fn on_rung(&mut self, op: LadderOp, rung: Rung) -> Option<String> {
+        let function = op.op().function().filter(|_| op.has(rung))?;
+        let name = function.variant(self.mode, rung);
+        self.wanted.insert(name.clone());
+        Some(name)
+    }
+
     /// The text of all functions that were asked for, and of what they need.
     #[must_use]
     pub fn source(&self) -> String {
-        self.needed().iter().filter_map(|name| ITEMS.get(name)).map(String::as_str).collect()
+        Library::together([self])
+    }
+
+    /// The text of what several need, each function once.
+    pub(super) fn together<'a>(libraries: impl IntoIterator<Item = &'a Library>) -> String {
+        let needed: BTreeSet<String> = libraries.into_iter().flat_map(Library::needed).collect();
+        needed.iter().filter_map(|name| ITEMS.get(name)).map(String::as_str).collect()
     }
 
     /// Whether the source calls `vy_zero`.

@@ -19,12 +19,17 @@
 //! # The ladder
 //!
 //! An op that devices have an instruction for has lowerings of increasing cost, see [`Rung`]. The bytes are the same on each; which
-//! are right on a device is found out there, and its [`FloatProfile`] says so. Everything else has one lowering, in integers.
+//! are right on a device is found out there, by [`probe`], and its [`FloatProfile`] says so. Everything else has one lowering, in integers.
+//!
+//! A driver implements [`probe::Runner`], calls [`probe::profile`] when it opens a device for the first time, and keeps the answer by
+//! device, driver and version. [`probe::library`] tries the integer forms too.
 
 mod fixed;
 pub mod kernel;
 mod library;
+pub mod probe;
 mod profile;
+pub mod samples;
 mod table;
 
 pub use library::{FloatOp, Library, SmallFloat};

@@ -1,7 +1,8 @@
 //! Which lowerings are right on a device.
 
+use super::library::FloatOp;
 use serde::{Deserialize, Serialize};
-use vyre_spec::FloatMode;
+use vyre_spec::{BinaryOp, FloatMode, TernaryOp, UnaryOp};
 
 /// How a float op is computed, from the cheapest to the one that needs nothing from the device but integers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -66,6 +67,19 @@ impl LadderOp {
             LadderOp::Div => "div",
             LadderOp::Sqrt => "sqrt",
             LadderOp::Fma => "fma",
+        }
+    }
+
+    /// The op as one of the library.
+    #[must_use]
+    pub const fn op(self) -> FloatOp {
+        match self {
+            LadderOp::Add => FloatOp::Binary(BinaryOp::Add),
+            LadderOp::Sub => FloatOp::Binary(BinaryOp::Sub),
+            LadderOp::Mul => FloatOp::Binary(BinaryOp::Mul),
+            LadderOp::Div => FloatOp::Binary(BinaryOp::Div),
+            LadderOp::Sqrt => FloatOp::Unary(UnaryOp::Sqrt),
+            LadderOp::Fma => FloatOp::Ternary(TernaryOp::Fma),
         }
     }
 

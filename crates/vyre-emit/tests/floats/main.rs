@@ -4,12 +4,12 @@
 //! one, on the first device; `VYRE_LONG=exp,log` only those of these names.
 
 mod device;
-mod samples;
+mod probes;
 
 use device::{DEVICES, Gpu};
-use samples::Samples;
 use std::time::Instant;
 use vyre_emit::floats::kernel::{Job, Operands, WORKGROUP, constants, kernel};
+use vyre_emit::floats::samples::Samples;
 use vyre_emit::floats::{FloatOp, FloatProfile, LadderOp, Library, Rung};
 use vyre_spec::{BinaryOp, FloatMode, UnaryOp};
 
@@ -40,10 +40,10 @@ fn compare(gpu: &Gpu, op: FloatOp, mode: FloatMode, wgsl: &str, inputs: &[u32], 
 fn listed(gpu: &Gpu, op: FloatOp, mode: FloatMode, profile: FloatProfile, count: usize, what: &str) {
     let wgsl = kernel(op, mode, profile, Operands::Listed).expect("it is an op of the library");
     let words = op.words().expect("it is an op of the library");
-    let mut samples = Samples::new(op, mode);
+    let mut samples = Samples::many(words.0);
     let mut left = count;
     while left > 0 {
-        let inputs = samples.take(left.min(BATCH));
+        let inputs = samples.operands(op, mode, left.min(BATCH));
         compare(gpu, op, mode, &wgsl, &inputs, words, what);
         left -= left.min(BATCH);
     }

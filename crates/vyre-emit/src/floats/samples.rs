@@ -1,6 +1,7 @@
-//! Operands: boundary values in all combinations first, then random patterns of the kinds that arithmetic goes wrong on.
+//! Operands: boundary values in all pairs first, then random patterns of the kinds that arithmetic goes wrong on.
 
-use vyre_emit::floats::FloatOp;
+use super::library::FloatOp;
+use std::collections::BTreeSet;
 use vyre_spec::FloatMode;
 
 /// Where formats, integers and roundings begin and end, each with its neighbours and of both signs.
@@ -33,36 +34,84 @@ const EDGES: [u32; 26] = [
     0x7F80_0000, // infinity; its neighbour above is a NaN
 ];
 
-/// A stream of operands for one op, always the same one.
+/// Fewer of them: the values on which devices differ.
+const FEW: [u32; 27] = [
+    0x0000_0000,
+    0x0000_0001,
+    0x0040_0000,
+    0x007F_FFFF,
+    0x0080_0000,
+    0x0080_0001,
+    0x0100_0000,
+    0x1F80_0000, // 2^-64
+    0x3380_0000,
+    0x3400_0000,
+    0x3EAA_AAAB, // 1/3
+    0x3F00_0000,
+    0x3F7F_FFFF,
+    0x3F80_0000,
+    0x3F80_0001,
+    0x3FC0_0000,
+    0x3FFF_FFFF,
+    0x4000_0000,
+    0x4040_0000,
+    0x4B7F_FFFF,
+    0x4B80_0000,
+    0x5F80_0000, // 2^64
+    0x7F00_0000,
+    0x7F7F_FFFF,
+    0x7F80_0000,
+    0x7F80_0001,
+    0x7FC0_0000,
+];
+
+/// A stream of patterns, so many words a case, always the same one.
+#[derive(Clone, Debug)]
 pub struct Samples {
-    op: FloatOp,
-    mode: FloatMode,
+    words: usize,
     edges: Vec<u32>,
     position: u64,
     random: u64,
 }
 
 impl Samples {
-    pub fn new(op: FloatOp, mode: FloatMode) -> Samples {
+    /// Cases of one to three words, with many boundary values.
+    #[must_use]
+    pub fn many(words: usize) -> Samples {
         let mut edges: Vec<u32> = EDGES.iter().flat_map(|edge| [edge.wrapping_sub(1), *edge, edge + 1]).collect();
         edges.extend([0xFFFF_FFFF, 0x7FC0_0000, 0x7FFF_FFFF, 0x8000_0001, 0xFF80_0001, 0x4049_0FDB, 0x3EAA_AAAB]);
-        let negative: Vec<u32> = edges.iter().map(|edge| edge ^ 0x8000_0000).collect();
-        edges.extend(negative);
         edges.sort_unstable();
         edges.dedup();
-        Samples { op, mode, edges, position: 0, random: 0x9E37_79B9_7F4A_7C15 }
+        Samples::of(words, &edges)
     }
 
-    /// The operands of the next cases, side by side.
-    pub fn take(&mut self, cases: usize) -> Vec<u32> {
-        let (words, _) = self.op.words().expect("it is an op of the library");
-        let mut inputs = Vec::with_capacity(cases * words);
+    /// Cases of one to three words, with few boundary values.
+    #[must_use]
+    pub fn few(words: usize) -> Samples {
+        Samples::of(words, &FEW)
+    }
+
+    fn of(words: usize, edges: &[u32]) -> Samples {
+        let edges: BTreeSet<u32> = edges.iter().flat_map(|edge| [*edge, edge ^ 0x8000_0000]).collect();
+        Samples { words, edges: edges.into_iter().collect(), position: 0, random: 0x9E37_79B9_7F4A_7C15 }
+    }
+
+    /// The next cases as operands of an op, side by side.
+    #[must_use]
+    pub fn operands(&mut self, op: FloatOp, mode: FloatMode, cases: usize) -> Vec<u32> {
+        let patterns = self.patterns(cases);
+        patterns.into_iter().map(|pattern| op.operand(mode, pattern)).collect()
+    }
+
+    /// The next cases, side by side.
+    #[must_use]
+    pub fn patterns(&mut self, cases: usize) -> Vec<u32> {
+        let mut patterns = Vec::with_capacity(cases * self.words);
         for _ in 0..cases {
-            let case = self.case(words);
-            inputs.extend(case.iter().take(words).map(|word| self.op.operand(self.mode, *word)));
+            patterns.extend(&self.case()[..self.words]);
             self.position += 1;
         }
-        inputs
+        patterns
     }
 
     fn next(&mut self) -> u32 {
@@ -72,28 +121,25 @@ impl Samples {
         (self.random >> 32) as u32
     }
 
-    fn case(&mut self, words: usize) -> [u32; 3] {
+    fn case(&mut self) -> [u32; 3] {
         let edges = self.edges.len() as u64;
-        let mut place = self.position;
-        // Half of the triples would be a million; every third value is enough there.
-        let step = if words == 3 { 7 } else { 1 };
-        let per_word = edges.div_ceil(step);
-        if place < per_word.pow(words as u32) {
-            return [(); 3].map(|()| {
-                let index = (place % per_word * step) as usize;
-                place /= per_word;
-                self.edges[index]
-            });
+        let place = self.position;
+        if place < edges.pow(self.words.min(2) as u32) {
+            // All triples would be too many: the third goes its own way.
+            return [place % edges, place / edges % edges, (place * 7 + place / edges * 3) % edges]
+                .map(|index| self.edges[index as usize]);
         }
         let [a, b, c, kind] = [(); 4].map(|()| self.next());
         // A number whose exponent is off by up to 64 from another's, and one with few bits.
         let near =
             |x: u32, shift: u32| (x.wrapping_add((shift % 129) << 23).wrapping_sub(64 << 23)) & 0x7FFF_FFFF | shift & 1 << 31;
         let sparse = |x: u32, y: u32| x & 0xFF80_0000 | (x & y & 0x007F_FFFF);
-        match kind % 8 {
+        match kind % 9 {
             0 | 1 => [a, b, c],
             2 => [a, near(b & 0x007F_FFFF | a & 0x7F80_0000, kind >> 3), near(c & 0x007F_FFFF | a & 0x7F80_0000, kind >> 11)],
             3 => [sparse(a, b), sparse(b, c), sparse(c, a)],
+            // Few bits, a power of two further down: ties, also of conversions to narrower formats.
+            8 => [a, b, c].map(|x| (x & (u32::MAX << (10 + (kind >> 8) % 14))) | (1 << ((kind >> 8) % 24))),
             // Close together, so that sums cancel.
             4 => [a, a ^ 0x8000_0000 ^ (b & 0xF), a ^ (c & 0x8000_001F)],
             // An addend near the product.
