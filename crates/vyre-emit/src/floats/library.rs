@@ -210,12 +210,11 @@ impl FloatOp {
                     BinaryOp::Sub => (FLOAT, Flushed, Some(LadderOp::Sub)),
                     BinaryOp::Mul => (FLOAT, Flushed, Some(LadderOp::Mul)),
                     BinaryOp::Div => (FLOAT, Flushed, Some(LadderOp::Div)),
-                    BinaryOp::Rem | BinaryOp::Copysign => (FLOAT, Flushed, None),
+                    BinaryOp::Rem | BinaryOp::Copysign | BinaryOp::Pow => (FLOAT, Flushed, None),
                     BinaryOp::Min | BinaryOp::Max => (FLOAT, Same, None),
                     BinaryOp::Eq | BinaryOp::Ne | BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge => {
                         ("bool", Same, None)
                     }
-                    BinaryOp::Pow => return None,
                     BinaryOp::Mulhi
                     | BinaryOp::AbsDiff
                     | BinaryOp::BitAnd

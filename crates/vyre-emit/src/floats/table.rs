@@ -89,6 +89,21 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
     table.section("ATAN", (0..=16).flat_map(|j| Fixed::atan(j, 16).fraction::<3>()));
     table.section("PI_OVER_2", pi.over(2).fraction::<3>().into_iter().chain([pi.over(2).whole()]));
     table.polynomial("ATAN_POLY", (0..ATAN_TERMS).map(|k| Fixed::ratio(1, 2 * (2 * k + 1))).collect());
+
+    // pow: as for the logarithm of base 2 and for powers of it, with 128 bits for what matters most. Negated logarithms of the
+    // reciprocals; that of 1 + z over 2z; 2^(j/32) / 2; 2^x - 1 over x.
+    let reciprocals = (0..RECIPROCALS).flat_map(|j| {
+        let value = if j + 1 == RECIPROCALS { Fixed::ZERO } else { Fixed::ln(1 << 16, reciprocal(j)).multiply(&log2e) };
+        value.fraction::<4>()
+    });
+    table.section("POW_RECIPROCALS", reciprocals);
+    let logarithm = |k: u32| log2e.over(2 * (k + 1));
+    table.section("POW_LOG_HIGHER", (10..20).rev().flat_map(|k| logarithm(k).fraction::<2>()));
+    table.section("POW_LOG", (0..10).rev().flat_map(|k| logarithm(k).fraction::<4>()));
+    table.section("POW_POWERS", (0..32).flat_map(|j| ln2.times(j).over(32).exp().over(2).fraction::<4>()));
+    let exponential: Vec<Fixed> = powers(ln2, 17).zip(0..).skip(1).map(|(power, k)| factorial(power, k)).collect();
+    table.section("POW_EXP_HIGHER", exponential[8..].iter().rev().flat_map(Fixed::fraction::<2>));
+    table.section("POW_EXP", exponential[..8].iter().rev().flat_map(Fixed::fraction::<4>));
     table
 });
 

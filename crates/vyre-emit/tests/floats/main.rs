@@ -4,7 +4,9 @@
 //! one, on the first device; `VYRE_LONG=exp,log` only those of these names.
 
 mod device;
+mod pow;
 mod probes;
+mod vectors;
 
 use device::{DEVICES, Gpu};
 use std::time::Instant;

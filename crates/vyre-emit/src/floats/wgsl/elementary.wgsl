@@ -343,3 +343,144 @@ fn vy_rsqrt(a: u32) -> u32 {
   let ranged = select(value, 0u, a == VY_INF);
   return select(select(ranged, VY_NAN, a > VY_INF), VY_INF | (a & VY_SIGN), vy_magnitude(a) == 0u);
 }
+
+fn vy_less128(a: vec4<u32>, b: vec4<u32>) -> bool {
+  return vy_less64(a.zw, b.zw) || (all(a.zw == b.zw) && vy_less64(a.xy, b.xy));
+}
+
+// (a b + more) / 2^32, rounded down: one step of a long multiplication.
+fn vy_mul_add(a: vec4<u32>, b: u32, more: vec4<u32>) -> vec4<u32> {
+  let p = vy_mul_wide(a.x, b);
+  let q = vy_mul_wide(a.y, b);
+  let r = vy_mul_wide(a.z, b);
+  let s = vy_mul_wide(a.w, b);
+  let low = vy_add128(more, vec4<u32>(p.x, q.x, r.x, s.x));
+  return vy_add128(vec4<u32>(p.y, q.y, r.y, s.y), vec4<u32>(low.yzw, u32(vy_less128(low, more))));
+}
+
+// The upper half of the product.
+fn vy_mulhi128(a: vec4<u32>, b: vec4<u32>) -> vec4<u32> {
+  var sum = vec4<u32>();
+  for (var i = 0u; i < 4u; i += 1u) {
+    sum = vy_mul_add(a, b[i], sum);
+  }
+  return sum;
+}
+
+fn vy_table4(at: u32) -> vec4<u32> {
+  return vec4<u32>(vy_table(at), vy_table(at + 1u), vy_table(at + 2u), vy_table(at + 3u));
+}
+
+// A polynomial in x from the table, of coefficients of 128 bits, on top of one that has the higher powers.
+fn vy_poly128(first: u32, terms: u32, x: vec4<u32>, higher: vec2<u32>, alternating: bool) -> vec4<u32> {
+  var sum = vec4<u32>(0u, 0u, higher);
+  for (var i = 0u; i < terms; i += 1u) {
+    let rest = vy_mulhi128(sum, x);
+    sum = vy_add128(vy_table4(first + 4u * i), vy_negate128(rest, u32(alternating)));
+  }
+  return sum;
+}
+
+struct VyLong {
+  // With its leading bit set.
+  value: vec4<u32>,
+  scale: i32,
+  negative: u32,
+}
+
+// log2 of a positive number other than 1, off by less than 2^-118 of itself; as vy_log_of, with twice the words.
+fn vy_log2_long(a: u32) -> VyLong {
+  let s = vy_number(a);
+  let j = ((s.significand & 0x007fffffu) + 0x00020000u) >> 18u;
+  let product = vy_mul_wide(s.significand, vy_table(VY_AT_RECIPROCAL + j));
+  let below = product.y < 128u;
+  let one = vec2<u32>(0u, 128u);
+  let z = select(vy_sub64(product, one), vy_sub64(one, product), below);
+  let up = vy_leading_zeros64(z) & 63u;
+  let fraction = vec2<u32>(z.x << 25u, (z.y << 25u) | (z.x >> 7u));
+  let higher = vy_poly(VY_AT_POW_LOG_HIGHER, 10u, fraction, !below);
+  let series = vy_poly128(VY_AT_POW_LOG, 10u, vec4<u32>(0u, 0u, fraction), higher, !below);
+  // Times 2^(26 - up), a fraction.
+  let small = vy_mulhi128(series, vec4<u32>(0u, 0u, vy_shift_left64(z, up)));
+
+  let exponent = s.exponent - 127 + i32(j == 32u);
+  let near = vy_table4(VY_AT_POW_RECIPROCALS + 4u * j);
+  let added = vy_shift_right128(small, clamp(up, 26u, 153u) - 26u);
+  let sum = vy_add128(near, vy_negate128(added, u32(below)));
+  let carry = select(i32(vy_less128(sum, near)), -i32(vy_less128(near, added)), below);
+  let negative = u32(exponent + carry < 0);
+  let rest = vy_negate128(sum, negative);
+  // Of a negative number the integer part is rounded up, unless there is no fraction.
+  let missing = negative & u32(any(sum != vec4<u32>()));
+  let whole = u32(abs(exponent + carry)) - missing;
+  let down = 32u - countLeadingZeros(whole);
+  let left = vy_leading_zeros128(rest) & 127u;
+  let joined = vy_shift_right128(rest, down) | vec4<u32>(0u, 0u, 0u, (whole << 1u) << (31u - (down & 31u)));
+  let large = select(joined, vy_shift_left128(rest, left), whole == 0u);
+  let scale = select(i32(down), -i32(left), whole == 0u) - 128;
+
+  // Around 1 there is nothing but the small part.
+  let alone = exponent == 0 && (j & 31u) == 0u;
+  let shift = vy_leading_zeros128(small) & 127u;
+  return VyLong(
+    select(large, vy_shift_left128(small, shift), alone),
+    select(scale, -102 - i32(up) - i32(shift), alone),
+    select(negative, u32(below), alone));
+}
+
+// a to the power of b, of finite numbers with a > 0, a != 1, b != 0.
+//
+// The exponent b log2 a is off by less than 2^-110, and the power by less than 2^-105 of itself. Powers that are floats or lie in the
+// middle between two are taken for such if they are within 2^-100; the others are hardly ever that close: if the 2^62 pairs whose
+// power is in range are spread like random numbers, the closest to a middle is 2^-86 away from it.
+fn vy_pow_positive(a: u32, b: u32) -> u32 {
+  let l = vy_log2_long(a);
+  let y = vy_number(vy_magnitude(b));
+  let low = l.value.x * y.significand;
+  let high = vy_mul_add(l.value, y.significand, vec4<u32>());
+  // The product has 151 or 152 bits, of which so many are shifted out to leave 128 after the point.
+  let n = 22 - l.scale - y.exponent;
+  let far = n >= 32;
+  let s = u32(n) & 31u;
+  let upper = select(high, vec4<u32>(high.yzw, 0u), far);
+  let lower = select(vec4<u32>(low, high.xyz), high, far);
+  let fraction = (lower >> vec4<u32>(s)) | ((upper << vec4<u32>(1u)) << vec4<u32>(31u - s));
+  let whole = i32(upper.w >> s);
+  let negative = l.negative ^ (b >> 31u);
+  let f = vy_negate128(fraction, negative);
+  let exponent = select(whole, -whole - i32(any(fraction != vec4<u32>())), negative != 0u);
+
+  let x = vec4<u32>(f.xyz, f.w & 0x07ffffffu);
+  let higher = vy_poly(VY_AT_POW_EXP_HIGHER, 8u, x.zw, false);
+  let series = vy_mulhi128(vy_poly128(VY_AT_POW_EXP, 8u, x, higher, false), x);
+  let base = vy_table4(VY_AT_POW_POWERS + 4u * (f.w >> 27u));
+  let power = vy_add128(base, vy_mulhi128(base, series));
+
+  // To a number of 25 bits if there is one that close.
+  let moved = vy_add128(power, vec4<u32>(1u << 27u, 0u, 0u, 0u));
+  let close = moved.x < (1u << 28u) && (moved.y | moved.z | (moved.w & 127u)) == 0u;
+  let over = vy_less128(moved, power);
+  let exact = vec2<u32>(0u, select(moved.w, VY_SIGN, over));
+  let inexact = vec2<u32>(power.z | 1u, power.w);
+  let value = vy_pack64(select(inexact, exact, close), exponent - 63 + i32(close && over));
+  // Out of range, or within 2^-40 of 1.
+  let ranged = select(value, VY_INF * (1u - negative), n < 14 || whole > 151);
+  return select(ranged, VY_ONE, n >= 64);
+}
+
+fn vy_pow(a: u32, b: u32) -> u32 {
+  let x = vy_magnitude(a);
+  let y = vy_magnitude(b);
+  // All floats from 2^24 up are even integers.
+  let whole = vy_trunc(b) == b;
+  let unit = (y >> vy_fraction_bits(b)) & u32(y >= VY_ONE && y < 0x4b800000u);
+  // From 1 to 2 the last place before the point is the one that is not stored.
+  let odd = whole && ((unit & 1u) == 1u || y == VY_ONE);
+  let grows = (x > VY_ONE) == (b < VY_SIGN);
+  let end = VY_INF * u32(grows);
+  let regular = x != 0u && x < VY_INF && y < VY_INF && x != VY_ONE;
+  let magnitude = select(select(end, VY_ONE, x == VY_ONE), vy_pow_positive(x, b), regular);
+  let sign = VY_SIGN * u32(a >= VY_SIGN && odd && y < VY_INF);
+  let undefined = a == VY_NAN || b == VY_NAN || (a > VY_SIGN && x < VY_INF && !whole);
+  return select(select(magnitude | sign, VY_NAN, undefined), VY_ONE, y == 0u || a == VY_ONE);
+}
