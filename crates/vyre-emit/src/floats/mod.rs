@@ -24,6 +24,7 @@
 //! A driver implements [`probe::Runner`], calls [`probe::profile`] when it opens a device for the first time, and keeps the answer by
 //! device, driver and version. [`probe::library`] tries the integer forms too.
 
+pub mod cost;
 mod fixed;
 pub mod kernel;
 mod library;

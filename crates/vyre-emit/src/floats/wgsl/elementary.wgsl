@@ -358,11 +358,13 @@ fn vy_mul_add(a: vec4<u32>, b: u32, more: vec4<u32>) -> vec4<u32> {
   return vy_add128(vec4<u32>(p.y, q.y, r.y, s.y), vec4<u32>(low.yzw, u32(vy_less128(low, more))));
 }
 
-// The upper half of the product.
-fn vy_mulhi128(a: vec4<u32>, b: vec4<u32>) -> vec4<u32> {
+// The product with a fraction of so many words, which come first in its vector.
+fn vy_times(a: vec4<u32>, fraction: vec4<u32>, words: u32) -> vec4<u32> {
   var sum = vec4<u32>();
-  for (var i = 0u; i < 4u; i += 1u) {
-    sum = vy_mul_add(a, b[i], sum);
+  var left = fraction;
+  for (var i = 0u; i < words; i += 1u) {
+    sum = vy_mul_add(a, left.x, sum);
+    left = left.yzww;
   }
   return sum;
 }
@@ -371,11 +373,11 @@ fn vy_table4(at: u32) -> vec4<u32> {
   return vec4<u32>(vy_table(at), vy_table(at + 1u), vy_table(at + 2u), vy_table(at + 3u));
 }
 
-// A polynomial in x from the table, of coefficients of 128 bits, on top of one that has the higher powers.
-fn vy_poly128(first: u32, terms: u32, x: vec4<u32>, higher: vec2<u32>, alternating: bool) -> vec4<u32> {
+// A polynomial in x, of so many words, from the table, of coefficients of 128 bits, on top of one that has the higher powers.
+fn vy_poly128(first: u32, terms: u32, x: vec4<u32>, words: u32, higher: vec2<u32>, alternating: bool) -> vec4<u32> {
   var sum = vec4<u32>(0u, 0u, higher);
   for (var i = 0u; i < terms; i += 1u) {
-    let rest = vy_mulhi128(sum, x);
+    let rest = vy_times(sum, x, words);
     sum = vy_add128(vy_table4(first + 4u * i), vy_negate128(rest, u32(alternating)));
   }
   return sum;
@@ -399,9 +401,9 @@ fn vy_log2_long(a: u32) -> VyLong {
   let up = vy_leading_zeros64(z) & 63u;
   let fraction = vec2<u32>(z.x << 25u, (z.y << 25u) | (z.x >> 7u));
   let higher = vy_poly(VY_AT_POW_LOG_HIGHER, 10u, fraction, !below);
-  let series = vy_poly128(VY_AT_POW_LOG, 10u, vec4<u32>(0u, 0u, fraction), higher, !below);
+  let series = vy_poly128(VY_AT_POW_LOG, 10u, vec4<u32>(fraction, 0u, 0u), 2u, higher, !below);
   // Times 2^(26 - up), a fraction.
-  let small = vy_mulhi128(series, vec4<u32>(0u, 0u, vy_shift_left64(z, up)));
+  let small = vy_times(series, vec4<u32>(vy_shift_left64(z, up), 0u, 0u), 2u);
 
   let exponent = s.exponent - 127 + i32(j == 32u);
   let near = vy_table4(VY_AT_POW_RECIPROCALS + 4u * j);
@@ -452,9 +454,9 @@ fn vy_pow_positive(a: u32, b: u32) -> u32 {
 
   let x = vec4<u32>(f.xyz, f.w & 0x07ffffffu);
   let higher = vy_poly(VY_AT_POW_EXP_HIGHER, 8u, x.zw, false);
-  let series = vy_mulhi128(vy_poly128(VY_AT_POW_EXP, 8u, x, higher, false), x);
+  let series = vy_times(vy_poly128(VY_AT_POW_EXP, 8u, x, 4u, higher, false), x, 4u);
   let base = vy_table4(VY_AT_POW_POWERS + 4u * (f.w >> 27u));
-  let power = vy_add128(base, vy_mulhi128(base, series));
+  let power = vy_add128(base, vy_times(base, series, 4u));
 
   // To a number of 25 bits if there is one that close.
   let moved = vy_add128(power, vec4<u32>(1u << 27u, 0u, 0u, 0u));
