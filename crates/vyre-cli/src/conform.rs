@@ -5,6 +5,7 @@ use crate::launch::quoted;
 use crate::{Failure, load, print, report, warn};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::{BufWriter, Write as _};
 use std::path::PathBuf;
@@ -80,9 +81,9 @@ pub struct Args {
     #[arg(long)]
     no_controls: bool,
     /// Run the suite on devices with planted faults instead, and say which of them it notices; with --backend, on that backend with
-    /// faults in its compiler
-    #[arg(long, conflicts_with = "list")]
-    mutants: bool,
+    /// faults in its compiler. NAME takes those whose names begin so: `rounding`, `resident/first-upload-lost`
+    #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true, default_missing_value = "", conflicts_with = "list")]
+    mutants: Option<String>,
     /// Print the names of the units and run nothing
     #[arg(long)]
     list: bool,
@@ -119,7 +120,7 @@ pub fn conform(args: &Args) -> Result<(), Failure> {
     if args.list {
         return list(&plan);
     }
-    if args.mutants {
+    if args.mutants.is_some() {
         return teeth(args, &plan);
     }
     let backend = match &args.backend {
@@ -213,10 +214,19 @@ fn faulty(args: &Args) -> Result<Vec<Faulty<'_>>, Failure> {
         let _ = backend;
         Vec::new()
     };
-    let Some(backend) = &args.backend else { return Ok(mutants::all().iter().map(Faulty::from).collect()) };
-    let found = of_backend(backend);
-    if found.is_empty() {
+    let mut found: Vec<Faulty<'_>> = match &args.backend {
+        None => mutants::all().iter().map(Faulty::from).collect(),
+        Some(backend) => of_backend(backend),
+    };
+    if let Some(backend) = args.backend.as_ref().filter(|_| found.is_empty()) {
         return Err(Failure::Usage(format!("no faults are planted in `{backend}`; leave --backend out, or write --backend cpu")));
+    }
+    let begin = args.mutants.as_deref().unwrap_or_default();
+    let classes: BTreeSet<String> = found.iter().map(|faulty| faulty.class.clone()).collect();
+    found.retain(|faulty| faulty.name.starts_with(begin));
+    if found.is_empty() {
+        let classes = classes.into_iter().collect::<Vec<_>>().join(", ");
+        return Err(Failure::Usage(format!("no planted fault has a name that begins with `{begin}`; the classes are {classes}")));
     }
     Ok(found)
 }

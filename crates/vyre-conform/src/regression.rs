@@ -3,6 +3,7 @@
 //! A bundle holds the program and the inputs of one case, so it outlives generators and specs. It is named by its content and never
 //! overwritten. If the op has had another edition since, the reference says what is expected today.
 
+use crate::cases::Work;
 use crate::examine::{Both, Dispatch, Finding, FindingKind, Target, output_bytes};
 use crate::ledger::{LedgerError, Range, remark};
 use crate::report::{ParityFailure, ReducedFailure};
@@ -11,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use vyre_foundation::case::Case;
 use vyre_smith::subjects::expected;
-use vyre_worker::{Bundle, Failure, Kind, Outputs, Subject, Verdict, judge};
+use vyre_worker::{Bundle, Failure, Kind, Outputs, Sequence, Subject, Verdict, judge};
 
 /// Failures of an op that are kept with all that shows them, in one run. All are counted.
 pub(crate) const KEPT: usize = 256;
@@ -23,8 +24,10 @@ const BUNDLES: usize = 64;
 #[derive(Clone, Debug)]
 pub(crate) struct Shown {
     pub failure: ParityFailure,
-    /// Nothing if the case itself is wrong, so that it cannot be run.
+    /// Nothing if the case itself is wrong, so that it cannot be run, or is more than a dispatch.
     alone: Option<Alone>,
+    /// The dispatches of a sequence, for people.
+    steps: Option<String>,
     /// A smaller case that fails in the same way.
     pub smaller: Option<Box<Smaller>>,
 }
@@ -58,6 +61,11 @@ pub(crate) struct Place<'a> {
 }
 
 impl Shown {
+    /// A failure, and nothing to run again.
+    fn of(failure: ParityFailure) -> Shown {
+        Shown { failure, alone: None, steps: None, smaller: None }
+    }
+
     /// A finding about a case of these dispatches of a target.
     pub fn new(target: &Target<'_>, place: Place<'_>, finding: Finding, dispatches: &[Dispatch]) -> Shown {
         let layout = &target.layout;
@@ -67,7 +75,7 @@ impl Shown {
         };
         let failure = failure(target, place, finding, layout.case_of(dispatch, case));
         if failure.kind == FindingKind::Case {
-            return Shown { failure, alone: None, smaller: None };
+            return Shown::of(failure);
         }
         let alone = match &layout.inputs {
             Some(sizes) => {
@@ -76,7 +84,7 @@ impl Shown {
             }
             None => dispatch.clone(),
         };
-        let Ok(case) = target.case(&alone) else { return Shown { failure, alone: None, smaller: None } };
+        let Ok(case) = target.case(&alone) else { return Shown::of(failure) };
         let sizes = layout.outputs.clone().unwrap_or_else(|| output_bytes(&case));
         let columns = |bytes: &[u8]| -> Outputs {
             let mut rest = bytes;
@@ -95,26 +103,38 @@ impl Shown {
             Ok(Some(trap)) => Err(trap),
             Ok(None) | Err(_) => Ok(columns(&failure.cpu_output)),
         };
-        Shown { failure, alone: Some(Alone { case, expected, found }), smaller: None }
+        Shown { alone: Some(Alone { case, expected, found }), ..Shown::of(failure) }
     }
 
     /// A finding about a dispatch with a program of its own.
-    pub fn whole(op: &str, place: Place<'_>, finding: Finding, case: &Case, both: &Both) -> Shown {
+    pub fn whole(op: &str, place: Place<'_>, finding: Finding, work: &Work, both: &Both) -> Shown {
+        let (input, workgroup) = match work {
+            Work::Dispatch(case) => (frame(&case.inputs), case.program.workgroup_size()[0]),
+            Work::Sequence(sequence) => {
+                let first = sequence.steps.first().map_or(0, |step| step.program.workgroup_size()[0]);
+                (frame(&sequence.buffers), first)
+            }
+        };
         let failure = ParityFailure {
             op_id: op.into(),
             generator: place.source.into(),
             input_label: place.label,
-            input: frame(&case.inputs),
+            input,
             gpu_output: finding.found,
             cpu_output: finding.expected,
             message: finding.message,
             spec_version: 1,
-            workgroup_size: case.program.workgroup_size()[0],
+            workgroup_size: workgroup,
             kind: finding.kind,
             unit: place.section.into(),
         };
-        let alone = Alone { case: case.clone(), expected: both.expected.clone(), found: both.found.clone() };
-        Shown { failure, alone: Some(alone), smaller: None }
+        match work {
+            Work::Dispatch(case) => {
+                let alone = Alone { case: case.clone(), expected: both.expected.clone(), found: both.found.clone() };
+                Shown { alone: Some(alone), ..Shown::of(failure) }
+            }
+            Work::Sequence(sequence) => Shown { steps: Some(listing(sequence)), ..Shown::of(failure) },
+        }
     }
 
     /// The case by itself, and what the device made of it.
@@ -125,13 +145,13 @@ impl Shown {
     /// A finding about the law of an op. What is expected is what the device itself gave, so there is nothing to hold it to later.
     pub fn of_law(target: &Target<'_>, place: Place<'_>, finding: Finding, dispatch: &Dispatch) -> Shown {
         let input = target.layout.case_of(dispatch, finding.case);
-        Shown { failure: failure(target, place, finding, input), alone: None, smaller: None }
+        Shown::of(failure(target, place, finding, input))
     }
 
     /// A case that could not be dispatched at all.
     pub fn malformed(target: &Target<'_>, place: Place<'_>, message: String, input: Vec<u8>) -> Shown {
         let finding = Finding { case: 0, kind: FindingKind::Case, message, found: Vec::new(), expected: Vec::new() };
-        Shown { failure: failure(target, place, finding, input), alone: None, smaller: None }
+        Shown::of(failure(target, place, finding, input))
     }
 
     /// Writes it as a bundle, to be run first from now on; gives the file.
@@ -162,6 +182,16 @@ impl Shown {
         let written = bundle.write(&regressions(folder), again_command);
         written.map(Some).map_err(|error| LedgerError::Io(folder.into(), error.to_string()))
     }
+}
+
+/// The dispatches of a sequence: each program below the buffers that it is bound to.
+fn listing(sequence: &Sequence) -> String {
+    let lengths: Vec<String> = sequence.buffers.iter().map(|bytes| bytes.len().to_string()).collect();
+    let mut text = format!("// buffers of {} bytes\n", lengths.join(", "));
+    for (n, step) in sequence.steps.iter().enumerate() {
+        text += &format!("\n// dispatch {n} over the buffers {:?}\n{}", step.buffers, step.program);
+    }
+    text
 }
 
 fn failure(target: &Target<'_>, place: Place<'_>, finding: Finding, input: Vec<u8>) -> ParityFailure {
@@ -205,6 +235,9 @@ impl Keeper {
             Some(_) | None => None,
         };
         let is_first = self.shown.insert(shown.failure.unit.clone());
+        if let Some(steps) = shown.steps.filter(|_| is_first) {
+            range.remarks.push((shown.failure.unit.clone(), remark::PROGRAM, steps));
+        }
         if let Some(alone) = shown.alone.as_ref().filter(|_| is_first || shown.smaller.is_some()) {
             let section = &shown.failure.unit;
             let again = file.map(|file| again_command(&file));

@@ -6,11 +6,14 @@ mod support;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use support::{How, conform};
+use vyre_conform::cases::{SequenceCases, TwinCases, Work};
 use vyre_conform::checks::directive::{self, Kind};
 use vyre_conform::checks::{EMBEDDED, on_backend, stated};
 use vyre_conform::conform::Conformed;
 use vyre_conform::evidence::Verdict;
+use vyre_conform::mutants;
 use vyre_conform::suite::dispatches;
+use vyre_conform::teeth::{Faulty, measure};
 use vyre_conform::{Cases, CheckCases, FindingKind, LargeCases, LitmusCases, OpSpec, Plan, Selection, Tier, cases, suite};
 use vyre_driver::backend::registry::acquire;
 use vyre_driver_reference as _;
@@ -224,7 +227,7 @@ fn what_the_machine_lacks_is_skipped_with_its_reason() {
         fn identity(&self) -> Vec<u8> {
             self.0.identity()
         }
-        fn case(&self, seed: u64, number: u64) -> Case {
+        fn case(&self, seed: u64, number: u64) -> Work {
             self.0.case(seed, number)
         }
         fn lacking(&self) -> Option<String> {
@@ -255,8 +258,47 @@ fn every_part_can_be_selected() {
         "retire",
         "grid",
         "lengths",
+        "twins",
+        "resident",
     ] {
         let selection = Selection::new([query]).unwrap();
         assert!(plan.sections().iter().any(|section| selection.means(&section.info().id)), "{query}");
+    }
+}
+
+fn twins_and_sequences() -> Vec<Arc<dyn Cases>> {
+    let twins = TwinCases::all().into_iter().map(|cases| Arc::new(cases) as Arc<dyn Cases>);
+    twins.chain(SequenceCases::all().into_iter().map(|cases| Arc::new(cases) as Arc<dyn Cases>)).collect()
+}
+
+/// A device that keeps too much or too little between dispatches is right about each of them alone. These parts find it out.
+#[test]
+fn what_is_kept_between_dispatches_is_noticed() {
+    let plan = Plan::new(Vec::new(), twins_and_sequences(), &Selection::default(), Tier::Smoke).expect("a plan");
+    let about_it = |faulty: &Faulty<'_>| ["cache-key", "resident"].contains(&faulty.class.as_str());
+    let faulty: Vec<Faulty<'_>> = mutants::all().iter().map(Faulty::from).filter(about_it).collect();
+    assert!(faulty.len() > 40, "{} mutants", faulty.len());
+    let bites = measure(&plan, &faulty, 0, 2, &false.into(), &|_| ());
+    let missed: Vec<&str> = bites.iter().filter(|bite| bite.killed_by.is_none()).map(|bite| bite.mutant.as_str()).collect();
+    assert!(missed.is_empty() && bites.len() == faulty.len(), "not noticed: {missed:?}");
+}
+
+/// Twins differ, and their results do, or a device that takes one for the other could not be found out.
+#[test]
+fn twins_are_not_the_same() {
+    for cases in TwinCases::all() {
+        let mut differ = 0;
+        for number in 0..64 {
+            let pair = [2 * number, 2 * number + 1].map(|number| match cases.case(7, number) {
+                Work::Dispatch(case) => case,
+                Work::Sequence(_) => unreachable!("twins are dispatches"),
+            });
+            let [one, other] = &pair;
+            assert!((&one.program, &one.config) != (&other.program, &other.config), "{}:{} {number}", cases.op(), cases.space());
+            assert_eq!(one.inputs, other.inputs);
+            let [one, other] = pair.each_ref().map(vyre_smith::subjects::expected);
+            differ += usize::from(one != other);
+        }
+        assert!(differ > 48, "{}:{}: only {differ} of 64 pairs give other bytes", cases.op(), cases.space());
     }
 }

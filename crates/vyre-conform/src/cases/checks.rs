@@ -1,11 +1,10 @@
 //! Check files: programs that say what must come out of them, so that the judge is whoever wrote the file.
 
-use super::{Cases, Judge};
+use super::{Cases, Judge, Work};
 use crate::checks::{self, EMBEDDED, Stated};
 use crate::plan::profile;
 use crate::space::Evidence;
 use std::sync::LazyLock;
-use vyre_foundation::case::Case;
 use vyre_foundation::ir::Program;
 
 /// The dispatches of one check file.
@@ -80,8 +79,8 @@ impl Cases for CheckCases {
         blake3::hash(self.file.bytes).as_bytes().to_vec()
     }
 
-    fn case(&self, _: u64, number: u64) -> Case {
-        self.file.stated[number as usize].case.clone()
+    fn case(&self, _: u64, number: u64) -> Work {
+        self.file.stated[number as usize].case.clone().into()
     }
 
     fn judge(&self, _: u64, number: u64) -> Judge {

@@ -1,6 +1,6 @@
 //! A kernel of the user's over inputs that are worth trying.
 
-use super::Cases;
+use super::{Cases, Work};
 use crate::plan::profile;
 use vyre_foundation::case::Case;
 use vyre_foundation::config::DispatchConfig;
@@ -76,10 +76,10 @@ impl Cases for KernelCases {
         self.program.fingerprint().to_vec()
     }
 
-    fn case(&self, seed: u64, number: u64) -> Case {
+    fn case(&self, seed: u64, number: u64) -> Work {
         // A draw that cannot be launched is replaced by the next one that can; `new` has seen that there are some.
         let draws = (0..1000).map(|attempt| self.try_case(seed ^ (attempt << 48), number + attempt * 8));
         let first = draws.flat_map(Result::ok).next();
-        first.unwrap_or_else(|| Case { config: self.config.clone(), ..Case::new(self.program.clone(), Vec::new()) })
+        first.unwrap_or_else(|| Case { config: self.config.clone(), ..Case::new(self.program.clone(), Vec::new()) }).into()
     }
 }

@@ -1,7 +1,7 @@
 //! More than 31 bits: buffers beyond 2³¹ bytes, and grids beyond 65,535 workgroups along an axis. What comes of them is known without
 //! running anything.
 
-use super::{Cases, Judge};
+use super::{Cases, Judge, Work};
 use crate::plan::{Tier, profile};
 use crate::space::Evidence;
 use vyre_foundation::case::Case;
@@ -138,7 +138,7 @@ impl Cases for LargeCases {
         }
     }
 
-    fn case(&self, _: u64, number: u64) -> Case {
+    fn case(&self, _: u64, number: u64) -> Work {
         let mut config = DispatchConfig::default();
         let inputs = match self.large {
             Large::Grid => {
@@ -160,7 +160,7 @@ impl Cases for LargeCases {
                 vec![large_buffer(), of_words(&at)]
             }
         };
-        Case { program: self.program.clone(), inputs, config, fuel: 1 << 40 }
+        Case { program: self.program.clone(), inputs, config, fuel: 1 << 40 }.into()
     }
 
     fn judge(&self, _: u64, number: u64) -> Judge {

@@ -1,11 +1,10 @@
 //! Litmus tests: several outcomes are right, and one that the language forbids is a failure.
 
-use super::{Allowed, Cases, Judge};
+use super::{Allowed, Cases, Judge, Work};
 use crate::litmus::{LITMUS, Litmus, Stress};
 use crate::plan::profile;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use vyre_foundation::case::Case;
 
 /// Dispatches of one litmus test, each of thousands of copies, under one kind of stress after the other.
 pub struct LitmusCases {
@@ -54,8 +53,8 @@ impl Cases for LitmusCases {
         true
     }
 
-    fn case(&self, _: u64, number: u64) -> Case {
-        self.litmus.case(self.stress(number)).unwrap_or_else(|error| panic!("the litmus test {}: {error}", self.op))
+    fn case(&self, _: u64, number: u64) -> Work {
+        self.litmus.case(self.stress(number)).unwrap_or_else(|error| panic!("the litmus test {}: {error}", self.op)).into()
     }
 
     fn judge(&self, _: u64, number: u64) -> Judge {

@@ -1,25 +1,44 @@
 //! Cases that are whole dispatches with programs of their own: generated programs and kernels of the user's over generated inputs, which
-//! the plain interpreter judges; check files, which say themselves what comes out; litmus tests, of which several outcomes are right; and
-//! what is larger than 31 bits.
+//! the plain interpreter judges; check files, which say themselves what comes out; litmus tests, of which several outcomes are right;
+//! what is larger than 31 bits; programs that differ in hardly anything; and dispatches that follow each other over resident buffers.
 
 mod checks;
 mod kernel;
 mod large;
 mod litmus;
 mod programs;
+mod sequences;
+mod twins;
 
 pub use checks::CheckCases;
 pub use kernel::KernelCases;
 pub use large::LargeCases;
 pub use litmus::LitmusCases;
 pub use programs::ProgramCases;
+pub use sequences::SequenceCases;
+pub use twins::TwinCases;
 
 use crate::plan::Tier;
 use crate::space::Evidence;
 use std::sync::Arc;
 use vyre_foundation::case::Case;
 use vyre_foundation::ir::Program;
-use vyre_worker::{Failure, Outputs};
+use vyre_worker::{Failure, Outputs, Sequence};
+
+/// What a case is.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Work {
+    /// One dispatch.
+    Dispatch(Case),
+    /// Dispatches over buffers that stay where they are in between. What comes out is what all of the buffers hold at the end.
+    Sequence(Sequence),
+}
+
+impl From<Case> for Work {
+    fn from(case: Case) -> Self {
+        Work::Dispatch(case)
+    }
+}
 
 /// Who says what must come of a case.
 #[derive(Clone)]
@@ -44,14 +63,17 @@ pub struct Allowed {
     pub never_set: (usize, usize),
 }
 
-/// All that belongs to the suite: generated programs, check files, litmus tests, large buffers and grids.
+/// All that belongs to the suite: generated programs, check files, litmus tests, large buffers and grids, programs that are nearly the
+/// same, dispatches over resident buffers.
 #[must_use]
 pub fn all() -> Vec<Arc<dyn Cases>> {
     let programs = ProgramCases::all().into_iter().map(|cases| Arc::new(cases) as Arc<dyn Cases>);
     let checks = CheckCases::all().into_iter().map(|cases| Arc::new(cases) as Arc<dyn Cases>);
     let litmus = LitmusCases::all().into_iter().map(|cases| Arc::new(cases) as Arc<dyn Cases>);
     let large = LargeCases::all().into_iter().map(|cases| Arc::new(cases) as Arc<dyn Cases>);
-    programs.chain(checks).chain(litmus).chain(large).collect()
+    let twins = TwinCases::all().into_iter().map(|cases| Arc::new(cases) as Arc<dyn Cases>);
+    let sequences = SequenceCases::all().into_iter().map(|cases| Arc::new(cases) as Arc<dyn Cases>);
+    programs.chain(checks).chain(litmus).chain(large).chain(twins).chain(sequences).collect()
 }
 
 /// Dispatches by number.
@@ -97,7 +119,7 @@ pub trait Cases: Send + Sync {
     fn identity(&self) -> Vec<u8>;
 
     /// The case of this number.
-    fn case(&self, seed: u64, number: u64) -> Case;
+    fn case(&self, seed: u64, number: u64) -> Work;
 
     /// Who says what must come of it.
     fn judge(&self, _seed: u64, _number: u64) -> Judge {

@@ -1,7 +1,6 @@
 //! Generated programs.
 
-use super::Cases;
-use vyre_foundation::case::Case;
+use super::{Cases, Work};
 use vyre_smith::generate::{Preset, VERSION, dna, generate};
 
 /// Programs of one preset, one input each.
@@ -46,8 +45,8 @@ impl Cases for ProgramCases {
         VERSION.to_le_bytes().to_vec()
     }
 
-    fn case(&self, seed: u64, number: u64) -> Case {
+    fn case(&self, seed: u64, number: u64) -> Work {
         let dna = dna(seed, number);
-        generate(self.preset, &dna).case(&dna)
+        generate(self.preset, &dna).case(&dna).into()
     }
 }

@@ -3,7 +3,7 @@
 //! The thread that finds a wrong program has the device at hand in all its forms, and asks it about smaller and smaller ones, with the
 //! same judge. That happens before the unit is committed, so a run that is killed meanwhile does it again.
 
-use crate::cases::Judge;
+use crate::cases::{Judge, Work};
 use crate::examine::{Examiner, FindingKind};
 use crate::ledger::remark;
 use crate::regression::{Shown, Smaller};
@@ -72,7 +72,7 @@ fn smaller(
         if stop.load(Ordering::Relaxed) {
             return Interest::Stop;
         }
-        match examiner.examine_whole(std::slice::from_ref(case), vec![Judge::Reference], salt) {
+        match examiner.examine_whole(&[case.clone().into()], vec![Judge::Reference], salt) {
             Ok((examined, both)) => {
                 let is_same = |found: &Result<Outputs, Failure>| found.as_ref().err().map(discriminant) == symptom;
                 let fails = examined.findings.first().is_some_and(|finding| finding.kind == kind);
@@ -83,7 +83,8 @@ fn smaller(
     };
     let reduced = reduce(case.clone(), &config, &mut interesting, &mut |_| ()).ok()?;
     // What it gives now: the last answer of the reduction is not kept.
-    let (examined, mut both) = examiner.examine_whole(std::slice::from_ref(&reduced.case), vec![Judge::Reference], salt).ok()?;
+    let (examined, mut both) =
+        examiner.examine_whole(&[Work::Dispatch(reduced.case.clone())], vec![Judge::Reference], salt).ok()?;
     let (finding, both) = (examined.findings.into_iter().next()?, both.pop()?);
     let nodes = (reduced.from.nodes, reduced.size.nodes);
     let failure = ReducedFailure::new(&reduced.case, &both.expected, &both.found, finding.message, nodes);

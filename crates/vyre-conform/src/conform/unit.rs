@@ -1,6 +1,6 @@
 //! One unit on one device.
 
-use crate::cases::Cases;
+use crate::cases::{Cases, Work};
 use crate::digest::Digest;
 use crate::examine::{Dispatch, Examiner, Flip, NotRun, Target};
 use crate::ledger::{SectionInfo, UnitRecord};
@@ -142,7 +142,7 @@ fn examine_whole(
         return Ok(UnitDone { record: sum.record(), shown: Vec::new(), skipped: Some(why) });
     }
     let numbers = unit.first..unit.first + unit.cases;
-    let all: Vec<Case> = numbers.clone().map(|number| cases.case(seed, number)).collect();
+    let all: Vec<Work> = numbers.clone().map(|number| cases.case(seed, number)).collect();
     let judges = numbers.map(|number| cases.judge(seed, number)).collect();
     let (mut examined, both) = examiner.examine_whole(&all, judges, salt).map_err(|NotRun(why)| why)?;
     sum.take(&examined, unit.cases);

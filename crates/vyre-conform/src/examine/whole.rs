@@ -1,10 +1,10 @@
 //! Dispatches with programs of their own, judged by the plain interpreter or by whoever made them. What is expected may be a trap.
 
 use super::{Confirmed, Examined, Examiner, Finding, FindingKind, Flip, NotRun, confirm, mixed};
-use crate::cases::Judge;
+use crate::cases::{Judge, Work};
 use vyre_foundation::case::Case;
 use vyre_smith::subjects::Reference;
-use vyre_worker::{Answer, Failure, Outputs, Verdict, judge};
+use vyre_worker::{Answer, Failure, Outputs, Subject, Verdict, judge};
 
 /// One case in so many that somebody else judges is given to the reference too.
 const REFERRED: u64 = 50;
@@ -17,13 +17,13 @@ pub(crate) struct Both {
 
 impl Examiner<'_> {
     /// Judges whole dispatches, each run twice; beside the findings, what was expected and found in each. There is a judge for each case.
-    pub fn examine_whole(&mut self, cases: &[Case], judges: Vec<Judge>, salt: u64) -> Result<(Examined, Vec<Both>), NotRun> {
+    pub fn examine_whole(&mut self, cases: &[Work], judges: Vec<Judge>, salt: u64) -> Result<(Examined, Vec<Both>), NotRun> {
         let count = self.subjects.len();
         let (one, other) = (salt as usize % count, (salt as usize + 1) % count);
-        let limited: Option<Vec<Case>> = self.timeout.map(|_| cases.iter().map(|case| self.limited(case)).collect());
+        let limited: Option<Vec<Work>> = self.timeout.map(|_| cases.iter().map(|case| self.limited(case)).collect());
         let asked = limited.as_deref().unwrap_or(cases);
-        let first = self.subjects[one].run_batch(asked);
-        let second = self.subjects[other].run_batch(asked);
+        let first = run(&mut *self.subjects[one], asked);
+        let second = run(&mut *self.subjects[other], asked);
         let mut pairs: Vec<(Answer, Answer)> = first.into_iter().zip(second).collect();
         if pairs.len() != cases.len() {
             return Err(NotRun("the subject gave fewer answers than there were cases".into()));
@@ -41,11 +41,11 @@ impl Examiner<'_> {
             let (expected, disputed) = match by {
                 Judge::Reference => {
                     sum.referred += 1;
-                    (reference.expected(case), None)
+                    (expected_of(&mut reference, case), None)
                 }
                 Judge::Stated(outcome) if is_referred() => {
                     sum.referred += 1;
-                    let given = reference.expected(case);
+                    let given = expected_of(&mut reference, case);
                     let differs = given != *outcome;
                     let problem = || format!("the suite disagrees with itself: the reference gives {}", said(&given));
                     (outcome.clone(), differs.then(problem))
@@ -79,10 +79,16 @@ impl Examiner<'_> {
             sum.tested += 1;
             sum.expected[0].extend(bytes(&expected));
             sum.actual[0].extend(bytes(&first.outcome));
-            // A constant may be the size.
-            let declared = || case.specialized().map_or(case.program.workgroup_size(), |program| program.workgroup_size());
-            let asked = case.config.workgroup_override.unwrap_or_else(declared);
-            let confirmed = confirm(asked, &[&first, &second]);
+            let confirmed = match case {
+                Work::Dispatch(case) => {
+                    // A constant may be the size.
+                    let declared =
+                        || case.specialized().map_or(case.program.workgroup_size(), |program| program.workgroup_size());
+                    confirm(case.config.workgroup_override.unwrap_or_else(declared), &[&first, &second])
+                }
+                // Sizes show in what its steps compute.
+                Work::Sequence(_) => Ok(Confirmed::Yes),
+            };
             is_confirmed &= confirmed == Ok(Confirmed::Yes) || first.outcome.is_err();
             let (kind, message) = if let Err(problem) = confirmed {
                 (FindingKind::Configuration, problem)
@@ -125,11 +131,47 @@ impl Examiner<'_> {
     }
 
     /// The same under the time limit.
-    fn limited(&self, case: &Case) -> Case {
-        let mut case = case.clone();
-        case.config.timeout = self.timeout;
-        case
+    fn limited(&self, work: &Work) -> Work {
+        let mut work = work.clone();
+        match &mut work {
+            Work::Dispatch(case) => case.config.timeout = self.timeout,
+            Work::Sequence(sequence) => sequence.steps.iter_mut().for_each(|step| step.config.timeout = self.timeout),
+        }
+        work
     }
+}
+
+/// What a subject answers, in the order of the work. Dispatches that follow each other are one batch.
+fn run(subject: &mut dyn Subject, work: &[Work]) -> Vec<Answer> {
+    let mut answers = Vec::new();
+    for same in work.chunk_by(|one, other| matches!((one, other), (Work::Dispatch(_), Work::Dispatch(_)))) {
+        if let [Work::Sequence(sequence)] = same {
+            answers.push(subject.run_sequence(sequence).into());
+            continue;
+        }
+        let dispatch = |work: &Work| match work {
+            Work::Dispatch(case) => Some(case.clone()),
+            Work::Sequence(_) => None,
+        };
+        let cases: Vec<Case> = same.iter().filter_map(dispatch).collect();
+        answers.extend(subject.run_batch(&cases));
+    }
+    answers
+}
+
+/// What the reference gives.
+fn expected_of(reference: &mut Reference, work: &Work) -> Result<Outputs, Failure> {
+    let sequence = match work {
+        Work::Dispatch(case) => return reference.expected(case),
+        Work::Sequence(sequence) => sequence,
+    };
+    let mut buffers = sequence.buffers.clone();
+    for step in &sequence.steps {
+        let (case, outputs) = step.case(&buffers, sequence.fuel)?;
+        let found = reference.expected(&case)?;
+        outputs.into_iter().zip(found).for_each(|(n, bytes)| buffers[n] = bytes);
+    }
+    Ok(buffers)
 }
 
 /// Flips a bit of one of the dispatches, where somebody has to notice it.

@@ -1,10 +1,12 @@
 //! Expressions of two ops on floats, each of which is rounded by itself: a device that contracts a product and a sum into one rounding, or
-//! rearranges them as if they were real numbers, gives other bytes. Compilers look for them through names and in loops.
+//! rearranges them as if they were real numbers, gives other bytes; so does one that turns a negated comparison into the opposite one, which
+//! it is not for NaN. Compilers look for them through names and in loops.
 
 use super::shared::{finish, text};
 use crate::cpu::Meaning;
 use crate::cpu::element::{Canonical, F32, F64, Ieee, Mode};
 use crate::spec::OpSpec;
+use std::cmp::Ordering::{Equal, Greater, Less};
 use vyre_foundation::ir::DataType;
 use vyre_spec::{FloatMode, Scalar};
 
@@ -55,6 +57,16 @@ forms! {
     quotient_over "A / B" "P / C" |a b c r| r(a / b) / c;
     zero_minus_times "Z - A" "P * C" |a b c r| r(0.0 - a) * c;
     plus_zero_times "A + Z" "P * C" |a b c r| r(a + 0.0) * c;
+    two_products "A * B" "P + A * C" |a b c r| r(a * b) + r(a * c);
+    difference_of_products "A * B" "P - A * C" |a b c r| r(a * b) - r(a * c);
+    product_of_sums "A + B" "P * (A + C)" |a b c r| r(a + b) * r(a + c);
+    times_sum "B + C" "A * P" |a b c r| a * r(b + c);
+    not_less "A - Z" "select(!(P < B), B, C)" |a b c r| if r(a - 0.0).partial_cmp(&b) == Some(Less) { c } else { b };
+    not_at_most "A - Z" "select(!(P <= B), B, C)" |a b c r| if matches!(r(a - 0.0).partial_cmp(&b), Some(Less | Equal)) { c } else { b };
+    not_greater "A - Z" "select(!(P > B), B, C)" |a b c r| if r(a - 0.0).partial_cmp(&b) == Some(Greater) { c } else { b };
+    not_at_least "A - Z" "select(!(P >= B), B, C)" |a b c r| if matches!(r(a - 0.0).partial_cmp(&b), Some(Greater | Equal)) { c } else { b };
+    not_equal "A - Z" "select(!(P == B), B, C)" |a b c r| if r(a - 0.0).partial_cmp(&b) == Some(Equal) { c } else { b };
+    not_unequal "A - Z" "select(!(P != B), B, C)" |a b c r| if r(a - 0.0).partial_cmp(&b) == Some(Equal) { b } else { c };
     product_of_zero_plus "A * Z" "P + C" |a b c r| r(a * 0.0) + c;
 }
 

@@ -158,6 +158,10 @@ fn memory(specs: &mut Vec<OpSpec>) {
                 }
                 Storage::LoadOnly(_) | Storage::Described => false,
             };
+            if *mode == FloatMode::Ieee {
+                let (stored, meaning) = if storable { (&ty, meaning(Access::InPlace)) } else { (&loaded, meaning(Access::Load)) };
+                specs.push(pair(name("pair"), &ty, stored, each, meaning.expect("what kernels use can be loaded")));
+            }
             if storable {
                 let meaning = meaning(Access::InPlace).expect("what can be loaded and stored");
                 specs.push(in_place(name("in_place"), &ty, *mode, &meaning));
@@ -165,6 +169,32 @@ fn memory(specs: &mut Vec<OpSpec>) {
             }
         }
     }
+}
+
+/// `c[i] = a[i]` and `d[i] = b[i]`: neither inputs nor outputs of one type are taken for each other.
+fn pair(id: String, ty: &DataType, stored: &DataType, each: u32, meaning: Meaning) -> OpSpec {
+    let (element, to) = (ty.clone(), stored.clone());
+    let program = move |workgroup| {
+        let copy = |to: &'static str, from: &'static str| Node::store(to, Expr::gid_x(), Expr::load(from, Expr::gid_x()));
+        let both = vec![copy("c", "a"), copy("d", "b")];
+        let buffers = vec![
+            BufferDecl::read("a", 0, element.clone()),
+            BufferDecl::read("b", 1, element.clone()),
+            BufferDecl::output("c", 2, to.clone()),
+            BufferDecl::output("d", 3, to.clone()),
+        ];
+        Program::wrapped(buffers, workgroup, vec![Node::if_then(Expr::lt(Expr::gid_x(), Expr::buf_len("c")), both)])
+    };
+    let (one, all) = (Arc::clone(&meaning.one), meaning.one);
+    let spec = OpSpec::builder(id).signature([ty.clone(), ty.clone()], [stored.clone(), stored.clone()]).program(program);
+    let spec = spec.elements(Extent { invocations: each, inputs: vec![each; 2], outputs: vec![each; 2] });
+    let spec = spec.cpu_fn(move |case| {
+        let (a, b) = case.split_at(case.len() / 2);
+        [one(a), one(b)].concat()
+    });
+    finish(spec.cpu_batch(move |columns, out| {
+        columns.inputs.iter().zip(out).for_each(|(column, out)| out.copy_from_slice(&all(column)));
+    }))
 }
 
 /// `x[i] = x[i]`: nothing but what the type cannot hold is lost.

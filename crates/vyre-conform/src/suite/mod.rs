@@ -5,7 +5,7 @@ mod algebra;
 mod compositions;
 mod dispatches;
 pub mod elementwise;
-mod random;
+pub(crate) mod random;
 mod shared;
 mod thresholds;
 

@@ -3,6 +3,7 @@
 //! - `own`: each invocation has an element of its own, so the old value that it gets is known.
 //! - `uniform`: all invocations of a workgroup apply the op with the same operands to one element. Whatever their order, the element
 //!   takes the same values one after the other, so the old values are the same ones, and their sum is compared.
+//! - `contested`: the same for `compare_exchange`, on a value that one in four cases expects: of all invocations one may succeed.
 //! - `mixed`: with operands of their own, for ops that leave the same value in every order.
 //! - `index`: the same in workgroup memory at indices of which many are out of bounds.
 
@@ -57,6 +58,9 @@ pub(super) fn atomics() -> Vec<OpSpec> {
                 specs.push(mixed(*op, t));
                 specs.push(index(*op, t));
             }
+            if *op == AtomicOp::CompareExchange {
+                specs.push(contested(t));
+            }
         }
     }
     specs
@@ -90,7 +94,12 @@ impl Op {
 
     /// The statement, on an element, with operands at this index.
     fn statement(&self, buffer: &str, element: &str, operand: &str) -> String {
-        let operands: String = (0..self.operands).map(|k| format!(", {}[{operand}]", ["a", "b"][k])).collect();
+        self.statement_of(buffer, element, [&format!("a[{operand}]"), &format!("b[{operand}]")])
+    }
+
+    /// The statement, on an element, with the first of these operands.
+    fn statement_of(&self, buffer: &str, element: &str, operands: [&str; 2]) -> String {
+        let operands: String = operands[..self.operands].iter().map(|operand| format!(", {operand}")).collect();
         let gives = if self.gives { "let old = " } else { "" };
         format!("{gives}atomic.{}({buffer}, {element}{operands})\n", self.op)
     }
@@ -164,6 +173,32 @@ fn uniform(op: AtomicOp, t: Scalar) -> OpSpec {
         }
     });
     finish(spec.law(op.info().law).program(text(storage)).alternative("workgroup", text(local)))
+}
+
+fn contested(t: Scalar) -> OpSpec {
+    let it = Op::new(AtomicOp::CompareExchange, t);
+    let head =
+        format!("program p {{\nworkgroup SIZE\nbuffer cells: read_write {t} @0\n{}buffer sums: output {t} @3\n", it.declared());
+    let act = |buffer: &str, element: &str| {
+        format!("{}atomic.add(sums, wid.x, old)\n", it.statement_of(buffer, element, ["a[wid.x] & 3", "b[wid.x]"]))
+    };
+    let storage =
+        format!("{head}if lid.x == 0 {{\ncells[gid.x] = cells[gid.x] & 3\n}}\nbarrier\n{}}}", act("cells", "wid.x * SIZE"));
+    let local = format!(
+        "{head}buffer tile: workgroup {t}[1]\nif lid.x == 0 {{\ntile[0] = cells[gid.x] & 3\n}}\nbarrier\n{}barrier\nif lid.x == 0 {{\ncells[gid.x] = tile[0]\n}}\n}}",
+        act("tile", "0")
+    );
+    let spec = it.buffers(Count::Each, Count::One, Count::One).spec(it.id("contested"), move |group, outputs| {
+        let (mut cells, mut sum) = (group.u32s(0), 0_u32);
+        cells[0] &= 3;
+        for _ in 0..group.size {
+            sum = sum.wrapping_add(cells[0]);
+            cells[0] = left(it.op, it.signed, cells[0], it.operand(group, 0) & 3, it.operand(group, 1));
+        }
+        put(cells, outputs[0]);
+        put([sum], outputs[1]);
+    });
+    finish(spec.law(AtomicOp::CompareExchange.info().law).program(text(storage)).alternative("workgroup", text(local)))
 }
 
 fn mixed(op: AtomicOp, t: Scalar) -> OpSpec {

@@ -55,6 +55,15 @@ fn flows() -> Vec<Flow> {
             meaning: |a, b| (0..a % 33).fold(b, |r, k| r.wrapping_mul(1_664_525).wrapping_add(k)),
         },
         Flow {
+            name: "long_trip_count",
+            // Few of the lanes, so that it costs little: more iterations than fit in 16 bits, and what is left of the largest numbers.
+            body: "r = b\nlet n = a % 5\nif a >= 0xffff_fff0 {\nn = 65600 + (a & 15)\n}\nfor k in 0..n {\nr = (r ^ k) * 1664525 + 7\n}\n",
+            meaning: |a, b| {
+                let n = if a >= 0xffff_fff0 { 65_600 + (a & 15) } else { a % 5 };
+                (0..n).fold(b, |r, k| (r ^ k).wrapping_mul(1_664_525).wrapping_add(7))
+            },
+        },
+        Flow {
             name: "bounds",
             // Also where the upper bound wraps around, which makes the loop empty.
             body: "for k in a..a + b % 17 {\nr = r * 31 + k\n}\n",
