@@ -1,7 +1,7 @@
 // Elementary functions in fixed point, to about 60 bits of the result, so that rounding it gives the correctly rounded one.
 //
-// No f32 but the exact cases has a result that is closer to the middle between two floats than that; the sweep over all operands is
-// the proof. Fractions of 64 bits are vec2, of 96 bits with an integer part vec4, the lowest word first.
+// No f32 but the exact cases has a result that is closer to the middle between two floats than that: the tests try the hardest that
+// there are, and in their long form all operands. Fractions of 64 bits are vec2, of 96 bits with an integer part vec4, the lowest word first.
 
 // The upper half of the product, or one less.
 fn vy_mulhi64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
