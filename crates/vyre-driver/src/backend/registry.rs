@@ -85,12 +85,13 @@ impl BackendRegistration {
         backend.map(wrap_grid_sync_split)
     }
 
-    /// The device that an id means: one of the list, or the first if it is the backend's own name.
+    /// The device that an id means: one of the list, by its id or its place there (`wgpu:0`), or the first if it is the backend's own name.
     fn find(&self, id: &str) -> Option<String> {
-        let is_ours = id.strip_prefix(self.id).is_some_and(|rest| rest.is_empty() || rest.starts_with(':'));
         // Others are not asked what they find.
-        let list = if is_ours { self.list() } else { Vec::new() };
-        list.into_iter().map(|device| device.id).find(|device| id == self.id || id == device)
+        let rest = id.strip_prefix(self.id).filter(|rest| rest.is_empty() || rest.starts_with(':'))?;
+        let place: Option<usize> = rest.strip_prefix(':').and_then(|rest| rest.parse().ok());
+        let mut list = self.list().into_iter().map(|device| device.id).enumerate();
+        list.find(|(n, device)| rest.is_empty() || id == device || Some(*n) == place).map(|(_, device)| device)
     }
 }
 

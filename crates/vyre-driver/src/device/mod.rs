@@ -34,6 +34,7 @@ mod ran;
 pub use adapter::backend;
 pub use handle::{Code, Generation, Identity, Memory, Span, Stale};
 pub use host::{Bytes, Execution, HostCode, HostDevice, HostKernels, Stop};
+pub use queue::{Attempt, Job, Queue, Ticket};
 pub use ran::Ran;
 
 use std::collections::HashSet;

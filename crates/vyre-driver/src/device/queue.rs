@@ -1,4 +1,5 @@
-//! Submissions of a [`HostDevice`](super::HostDevice) in order, and what becomes of each.
+//! Submissions of a device in order, and what becomes of each: for [`HostDevice`](super::HostDevice), and for every device that has a thread of
+//! the host wait for what it was given.
 //!
 //! One thread runs them. It is started with the first that needs it and ends with the device, after the last. One that is quickly done
 //! is done by whoever submits it, if nothing is in line: handing bytes to another thread takes longer than copying them. While it
@@ -33,7 +34,7 @@ const SMALL: u64 = 64 << 10;
 
 /// Submissions in order, of one generation of the device.
 #[derive(Default)]
-pub(super) struct Queue {
+pub struct Queue {
     state: Mutex<State>,
     changed: Condvar,
     /// Set when the device is left behind: for what runs outside the queue.
@@ -56,25 +57,33 @@ struct State {
 }
 
 /// Steps, and how far they have come.
-pub(super) struct Job {
+pub struct Job {
+    /// What its submission knows of it.
     pub ticket: Arc<Ticket>,
+    /// The steps.
     pub steps: Vec<Step>,
+    /// The first that has not run.
     pub next: usize,
+    /// What those before it have given.
     pub done: Done,
 }
 
 /// What running a job gave; `None` if it may not wait and would have to.
-type Attempt = Option<Result<Done, DeviceError>>;
+pub type Attempt = Option<Result<Done, DeviceError>>;
 
 pub(super) fn lost() -> DeviceError {
     DeviceError::Lost { reason: "it was opened again".into() }
 }
 
 impl Job {
+    /// Steps that nobody has begun.
+    #[must_use]
     pub fn new(steps: Vec<Step>, deadline: Deadline) -> Job {
         Job { ticket: Arc::new(Ticket::new(deadline)), steps, next: 0, done: Done::default() }
     }
 
+    /// For whoever waits for it.
+    #[must_use]
     pub fn submission(&self) -> Box<dyn Submission> {
         Box::new(HostSubmission { ticket: self.ticket.clone() })
     }
@@ -114,11 +123,16 @@ impl Queue {
     }
 
     /// Set when the device is left behind.
+    #[must_use]
     pub fn left(&self) -> Arc<AtomicBool> {
         self.left.clone()
     }
 
-    /// Adds a job. `run` runs one, and waits for memory only if it is told that it may.
+    /// Adds a job. `run` runs one, and waits only if it is told that it may.
+    ///
+    /// # Errors
+    ///
+    /// If the device was left behind, or there is no thread.
     pub fn push<F>(self: &Arc<Self>, mut job: Job, run: F) -> Result<(), DeviceError>
     where
         F: Fn(&mut Job, bool) -> Attempt + Send + 'static,
@@ -209,6 +223,10 @@ impl Queue {
     }
 
     /// Waits until everything has ended that was submitted before.
+    ///
+    /// # Errors
+    ///
+    /// [`DeviceError::Timeout`] at the deadline, [`DeviceError::Lost`] if the device is left behind.
     pub fn drain(&self, deadline: Deadline) -> Result<(), DeviceError> {
         let mut state = self.state();
         let submitted = state.submitted;
@@ -232,6 +250,7 @@ impl Queue {
         Ok(())
     }
 
+    /// The thread ends when nothing waits.
     pub fn close(&self) {
         self.state().closed = true;
         self.changed.notify_all();
@@ -255,8 +274,10 @@ impl Queue {
 }
 
 /// What a submission and the queue know of each other.
-pub(super) struct Ticket {
+pub struct Ticket {
+    /// When to give up.
     pub deadline: Deadline,
+    /// Set if nobody wants it any more.
     pub cancelled: AtomicBool,
     state: Mutex<TicketState>,
     ended: Condvar,
@@ -287,6 +308,11 @@ impl Ticket {
         state.outcome.is_none() && !state.taken
     }
 
+    /// Whether somebody still wants it, in time.
+    ///
+    /// # Errors
+    ///
+    /// [`DeviceError::Cancelled`] and [`DeviceError::Timeout`].
     pub fn still_wanted(&self) -> Result<(), DeviceError> {
         match () {
             () if self.cancelled.load(Relaxed) => Err(DeviceError::Cancelled),
