@@ -55,6 +55,12 @@ enum Form {
     /// Machine code of this CPU, with the statement above its code
     #[cfg(feature = "cpu")]
     Asm,
+    /// The shader for devices behind wgpu, with floats in integers: right on all of them
+    #[cfg(feature = "wgpu")]
+    Wgsl,
+    /// The same as SPIR-V
+    #[cfg(feature = "wgpu")]
+    Spirv,
 }
 
 /// What is done before the program is written.
@@ -111,9 +117,17 @@ fn ssa(program: &Program, passes: Option<&Passes>) -> Result<String, Failure> {
 }
 
 /// The program with its constants at their defaults, as code is made from it.
-#[cfg(feature = "cpu")]
+#[cfg(any(feature = "cpu", feature = "wgpu"))]
 fn specialized(program: Program) -> Result<Program, Failure> {
     Ok(vyre::specialize(&program, [])?)
+}
+
+/// The shader of a program.
+#[cfg(feature = "wgpu")]
+fn shader(program: Program, passes: Option<&Passes>) -> Result<vyre::emit::Shader, Failure> {
+    let program = passed(specialized(program)?, passes);
+    let kernel = program.validated().map_err(Clone::clone)?.kernel().clone();
+    vyre::emit::Shader::of(&kernel, &vyre::emit::Target::default()).map_err(|error| Failure::Data(error.to_string()))
 }
 
 pub fn emit(args: &Args) -> Result<(), Failure> {
@@ -133,6 +147,13 @@ pub fn emit(args: &Args) -> Result<(), Failure> {
         Form::Spmd => vyre::cpu::decisions(&passed(specialized(program)?, args.passes.as_ref()))?.into_bytes(),
         #[cfg(feature = "cpu")]
         Form::Asm => vyre::cpu::machine_code(&passed(specialized(program)?, args.passes.as_ref()))?.into_bytes(),
+        #[cfg(feature = "wgpu")]
+        Form::Wgsl => shader(program, args.passes.as_ref())?.wgsl.into_bytes(),
+        #[cfg(feature = "wgpu")]
+        Form::Spirv => {
+            let words = shader(program, args.passes.as_ref())?.spirv().map_err(|error| Failure::Data(error.to_string()))?;
+            words.into_iter().flat_map(u32::to_le_bytes).collect()
+        }
     };
     match &args.out {
         Some(path) => {

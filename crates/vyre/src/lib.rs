@@ -42,6 +42,10 @@ pub use vyre_driver::{
 #[cfg(feature = "cpu")]
 pub use vyre_driver_cpu as cpu;
 use vyre_driver_reference as _;
+#[cfg(feature = "wgpu")]
+pub use vyre_driver_wgpu as wgpu;
+#[cfg(feature = "wgpu")]
+pub use vyre_emit as emit;
 pub use vyre_foundation::{Diagnostic, Location, Report};
 pub use vyre_foundation::{
     analysis, diagnostic, interface, ir, kernel, launch, memory_model, passes, specialize, ssa, text, validate, values, wire,
