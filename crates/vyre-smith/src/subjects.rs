@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::{Duration, Instant};
 use vyre_foundation::config::{DispatchConfig, SpecMap};
 use vyre_foundation::ir::{BinaryOp, Expr, Item, Program};
-use vyre_foundation::launch::plan;
+use vyre_foundation::launch::{Launch, plan};
 use vyre_foundation::passes::{PASSES, Pass, optimize};
 use vyre_foundation::text::suggest::nearest;
 use vyre_reference::bulk::Bulk;
@@ -172,7 +172,6 @@ struct BulkSubject {
     how: HowBulk,
     ready: Option<Ready>,
     /// Outputs of before, whose memory is used again.
-    outputs: Outputs,
     spare: Vec<Outputs>,
 }
 
@@ -199,15 +198,18 @@ impl Subject for BulkSubject {
 
     fn run(&mut self, case: &Case) -> Result<Outputs, Failure> {
         let mut outputs = self.spare.pop().unwrap_or_default();
-        self.run_into(&case.program, &case.config, case.fuel, &case.input_slices(), &mut outputs)?;
+        let inputs = case.input_slices();
+        self.run_on(&case.program, &case.config, case.fuel, &inputs, |bulk, launch, limits| {
+            bulk.run_into(launch, &inputs, limits, &mut outputs).map_err(failure)
+        })?;
         Ok(outputs)
     }
 
-    fn run_in_place(&mut self, mut job: Job<'_, '_>) -> Result<Option<Ran>, Failure> {
-        let mut outputs = std::mem::take(&mut self.outputs);
-        self.run_into(job.program, job.config, job.fuel, job.inputs, &mut outputs)?;
-        job.put(&outputs)?;
-        self.outputs = outputs;
+    fn run_in_place(&mut self, job: Job<'_, '_>) -> Result<Option<Ran>, Failure> {
+        self.run_on(job.program, job.config, job.fuel, job.inputs, |bulk, launch, limits| {
+            job.check_lengths(job.program.interface().outputs.iter().map(|i| launch.bytes[*i]))?;
+            bulk.run_over(launch, job.inputs, limits, job.outputs).map_err(failure)
+        })?;
         Ok(None)
     }
 
@@ -218,16 +220,17 @@ impl Subject for BulkSubject {
 
 impl BulkSubject {
     fn new(name: &str, how: HowBulk) -> BulkSubject {
-        BulkSubject { name: name.into(), how, ready: None, outputs: Vec::new(), spare: Vec::new() }
+        BulkSubject { name: name.into(), how, ready: None, spare: Vec::new() }
     }
 
-    fn run_into(
+    /// Makes an evaluator ready and runs it in this way.
+    fn run_on(
         &mut self,
         program: &Program,
         config: &DispatchConfig,
         fuel: u64,
         inputs: &[&[u8]],
-        outputs: &mut Outputs,
+        run: impl FnOnce(&mut Bulk, &Launch, Limits<'static>) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let kept = |ready: &Ready| ready.program == *program && ready.specialization == config.specialization;
         // Taken out, so that a panic leaves nothing half done behind.
@@ -255,7 +258,7 @@ impl BulkSubject {
             HowBulk::Plain | HowBulk::CompactAlways => fuel,
             HowBulk::Fault(_) => with_fault(fuel),
         };
-        let result = ready.bulk.run_into(&launch, inputs, Limits::fuel(fuel), outputs).map_err(failure);
+        let result = run(&mut ready.bulk, &launch, Limits::fuel(fuel));
         self.ready = Some(ready);
         result
     }

@@ -4,7 +4,7 @@
 //! status words, one per case   guard  buffer  guard   guard  buffer  guard   …
 //! ```
 //!
-//! A buffer begins at a multiple of 64 bytes, has [`GUARD`] bytes before it and at least as many after its last byte. Guards and outputs
+//! While a worker runs one batch, the next is put in place beside it, so there are two of these at most. A buffer begins at a multiple of 64 bytes, has [`GUARD`] bytes before it and at least as many after its last byte. Guards and outputs
 //! are filled with the poison of the batch before it is sent; afterwards guards must have it still, and inputs what was put there.
 //! All of it is words that the other process may change at any time, so they are atomics and never a slice of bytes.
 
@@ -66,9 +66,9 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// Behind the status words of so many cases.
-    pub(crate) fn behind_status(cases: usize) -> Layout {
-        Layout { end: data_start(cases as u64) }
+    /// From a multiple of 64 on, behind the status words of so many cases.
+    pub(crate) fn behind_status(start: u64, cases: usize) -> Layout {
+        Layout { end: data_start(start, cases as u64) }
     }
 
     pub(crate) fn place(&mut self, bytes: u64) -> Region {
@@ -83,13 +83,10 @@ impl Layout {
     }
 }
 
-/// Where buffers begin behind the status words of so many cases: at a page, since workers map the two apart.
-pub(crate) fn data_start(cases: u64) -> u64 {
-    (cases * 8).next_multiple_of(PAGE)
+/// Where what is behind the status words of so many cases begins.
+fn data_start(start: u64, cases: u64) -> u64 {
+    start + (cases * 8).next_multiple_of(GUARD)
 }
-
-/// A multiple of every page size that is in use.
-const PAGE: u64 = 1 << 16;
 
 /// The poison of a batch: another for each, so that what was written before does not look untouched.
 pub(crate) fn poison(batch: u64) -> u64 {

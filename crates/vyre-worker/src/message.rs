@@ -85,8 +85,8 @@ pub struct Greeting {
 pub struct Batch {
     /// How long the shared memory is. It only grows.
     pub memory: u64,
-    /// Where buffers begin; before it are the status words, one per case from byte 0.
-    pub data: u64,
+    /// Where its status words begin, one per case. Its buffers are behind them; the rest of the memory belongs to other batches.
+    pub status: u64,
     /// The programs of the cases.
     pub programs: Vec<Program>,
     /// The cases.

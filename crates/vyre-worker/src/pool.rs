@@ -1,6 +1,8 @@
 //! Workers under supervision: cases run in processes of their own, and whatever those do, every case gets its answer.
 //!
 //! Processes persist and take cases by the batch, which makes isolation cost little: one message each way, and buffers in shared memory.
+//! While a process runs one batch, its judge looks at the answers of the one before and puts the next in place beside it, so that both work
+//! at the same time.
 //! Before each case a worker sets its status word there. When a process dies or falls silent, outputs that were finished are kept, and
 //! the case that was running is suspected:
 //!
@@ -10,13 +12,14 @@
 //! 3. If that does not fail either, the case is not to blame: somebody ended the process, or the machine was busy. The answer of the
 //!    second run counts, and so does the loss ([`Stats::unexplained`]).
 //!
-//! What earlier batches did to a process is not investigated. If something was written outside of the outputs of a batch, nothing of it
+//! What earlier batches did to a process is not investigated, and what was sent to one that has failed is sent to the next. If something was written outside of the outputs of a batch, nothing of it
 //! is believed, and its cases run one by one.
 
 use crate::memory::{self, Layout, Region, status};
 use crate::message::{self, Batch, Run};
 use crate::process::{Process, Silence};
 use crate::subject::{Answer, Failure, Outputs, Sequence, SequenceStep, Subject};
+use std::ops::Range;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -83,7 +86,7 @@ struct Slot {
 
 /// Bytes of buffers that go into one message, if there is more than one case in it: what stays in a cache from one process to the
 /// other.
-const PART: u64 = 2 << 20;
+const PART: u64 = 1 << 20;
 
 impl Pool {
     /// A pool of processes that `command` starts; each must call [`crate::serve_judge`]. The first is started at once, so that a
@@ -137,7 +140,7 @@ impl Subject for Pool {
         let starter = &self.starter;
         let slots = self.slots.len().min(cases.len().div_ceil(batch)).max(1);
         if let [slot] = &mut self.slots[..slots] {
-            return numbered(slot, starter, cases, batch, &AtomicUsize::new(0)).into_iter().flat_map(|(_, part)| part).collect();
+            return slot.answers(starter, &cases.iter().map(Work::Case).collect::<Vec<_>>());
         }
         let next = AtomicUsize::new(0);
         let mut parts: Vec<(usize, Vec<Answer>)> = std::thread::scope(|scope| {
@@ -243,6 +246,38 @@ struct Shape {
     workgroup: [u32; 3],
 }
 
+/// Those that go into one message: a batch, if that is not too many bytes, and at least one if there is one.
+fn first_part<'a, 'b>(left: &'a [(usize, Planned<'b>)], starter: &Starter) -> Vec<&'a Planned<'b>> {
+    let mut bytes = 0u64;
+    let fits = |(_, planned): &&(usize, Planned<'_>)| {
+        bytes = bytes.saturating_add(planned.work.bytes(&planned.outputs));
+        bytes <= PART
+    };
+    let batch = starter.settings.batch.max(1);
+    let count = left.iter().take(batch).take_while(fits).count().max(1);
+    left.iter().take(count).map(|(_, planned)| planned).collect()
+}
+
+/// A batch that a process has, or will have read soon.
+struct Sent {
+    places: Vec<Places>,
+    /// The part of the shared memory that is its.
+    area: Range<u64>,
+    poison: u64,
+    /// Whether the process had run nothing before.
+    in_fresh: bool,
+    /// Whether the process had another batch while this was in place.
+    has_company: bool,
+}
+
+impl Sent {
+    /// Its status words, by their number in the shared memory.
+    fn status(&self) -> Range<usize> {
+        let first = (self.area.start / 8) as usize;
+        first..first + self.places.len()
+    }
+}
+
 impl Slot {
     /// Puts a fresh process in place; gives the name of its subject.
     fn fresh(&mut self, starter: &Starter) -> Result<String, String> {
@@ -254,7 +289,7 @@ impl Slot {
         Ok(name)
     }
 
-    /// An answer for every case of one batch.
+    /// An answer for every case. While the process runs one batch of them, the next is put in place.
     fn answers(&mut self, starter: &Starter, works: &[Work<'_>]) -> Vec<Answer> {
         let mut answers: Vec<Option<Answer>> = vec![None; works.len()];
         // What is still to be run, by its number in the batch.
@@ -265,50 +300,66 @@ impl Slot {
                 Err(failure) => answers[n] = Some(Err(failure).into()),
             }
         }
-        while !left.is_empty() {
-            let first = self.first_part(&left);
-            let part: Vec<&Planned<'_>> = left[..first].iter().map(|(_, planned)| planned).collect();
-            let Ran { told, failure, in_fresh } = self.run(starter, &part);
+        let mut ahead = None;
+        // Those before have their answers.
+        let mut at = 0;
+        while at < left.len() {
+            let left_now = &left[at..];
+            let part = first_part(left_now, starter);
+            let first = part.len();
+            let Ran { told, failure, in_fresh } = match ahead.take().map_or_else(|| self.send(starter, &part, None), Ok) {
+                Ok(mut sent) => {
+                    let next = first_part(&left_now[first..], starter);
+                    if !next.is_empty() {
+                        // What cannot be sent is told when its turn comes.
+                        ahead = self.send(starter, &next, Some(sent.area.clone())).ok();
+                        sent.has_company = true;
+                    }
+                    self.receive(starter, &part, sent)
+                }
+                Err(why) => Ran::not_run(first, why),
+            };
+            let failed = failure.is_some();
+            if failed {
+                // It was sent to a process that is gone.
+                ahead = None;
+            }
             match failure {
                 None => {}
-                Some((Some(at), failure @ Failure::NotRun(_))) => answers[left[at].0] = Some(Err(failure).into()),
+                Some((Some(guilty), failure @ Failure::NotRun(_))) => answers[left_now[guilty].0] = Some(Err(failure).into()),
                 // It was the first in a fresh process, and to see it again takes another deadline.
-                Some((Some(at), failure @ Failure::Hung(_))) if in_fresh && at == 0 => {
-                    answers[left[at].0] = Some(Err(failure).into());
+                Some((Some(guilty), failure @ Failure::Hung(_))) if in_fresh && guilty == 0 => {
+                    answers[left_now[guilty].0] = Some(Err(failure).into());
                 }
-                Some((Some(0), failure @ Failure::WildWrite { .. })) => answers[left[0].0] = Some(Err(failure).into()),
+                Some((Some(0), failure @ Failure::WildWrite { .. })) => answers[left_now[0].0] = Some(Err(failure).into()),
                 // It may have been any of them.
                 Some((None, _)) => {
                     let found = self.each_alone(starter, &part);
-                    left[..first].iter().zip(found).for_each(|((n, _), answer)| answers[*n] = Some(answer));
+                    left_now[..first].iter().zip(found).for_each(|((n, _), answer)| answers[*n] = Some(answer));
                 }
-                Some((Some(at), _)) => {
+                Some((Some(guilty), _)) => {
                     // How it failed is told by the run that shows it again.
-                    let mut answer = self.investigate(starter, &part[..=at]);
-                    answer.after.iter_mut().for_each(|number| *number = left[*number].0);
-                    answers[left[at].0] = Some(answer);
+                    let mut answer = self.investigate(starter, &part[..=guilty]);
+                    answer.after.iter_mut().for_each(|number| *number = left_now[*number].0);
+                    answers[left_now[guilty].0] = Some(answer);
                 }
             }
-            for ((n, _), told) in left[..first].iter().zip(told) {
+            for ((n, _), told) in left_now[..first].iter().zip(told) {
                 if let Some((outcome, ran)) = told
                     && answers[*n].is_none()
                 {
                     answers[*n] = Some(Answer { outcome, after: Vec::new(), ran });
                 }
             }
-            left.retain(|(n, _)| answers[*n].is_none());
+            if failed {
+                left.drain(..at);
+                left.retain(|(n, _)| answers[*n].is_none());
+                at = 0;
+            } else {
+                at += first;
+            }
         }
         answers.into_iter().map(|answer| answer.expect("every case has its answer")).collect()
-    }
-
-    /// How many of these go into one message: as many as fit some bytes, and at least one.
-    fn first_part(&self, left: &[(usize, Planned<'_>)]) -> usize {
-        let mut bytes = 0u64;
-        let fits = |(_, planned): &&(usize, Planned<'_>)| {
-            bytes = bytes.saturating_add(planned.work.bytes(&planned.outputs));
-            bytes <= PART
-        };
-        left.iter().take_while(fits).count().max(1)
     }
 
     /// Runs each case by itself, to find those that fail their process.
@@ -328,23 +379,39 @@ impl Slot {
 
     /// Runs cases until one fails its process, which is then gone.
     fn run(&mut self, starter: &Starter, cases: &[&Planned<'_>]) -> Ran {
-        if self.process.is_none()
-            && let Err(why) = self.fresh(starter)
-        {
-            return Ran::not_run(cases.len(), why);
+        match self.send(starter, cases, None) {
+            Ok(sent) => self.receive(starter, cases, sent),
+            Err(why) => Ran::not_run(cases.len(), why),
+        }
+    }
+
+    /// Puts cases in place and sends them to a process, which may have another batch already: that has the area `taken`.
+    fn send(&mut self, starter: &Starter, cases: &[&Planned<'_>], taken: Option<Range<u64>>) -> Result<Sent, String> {
+        if taken.is_none() && self.process.as_ref().is_some_and(Process::goes_on) {
+            // Why a process talks that nobody has asked is not known, and what it says next cannot be believed.
+            self.stats.unexplained += 1;
+            self.process = None;
+        }
+        if self.process.is_none() {
+            self.fresh(starter)?;
         }
         self.batches += 1;
-        let poison = memory::poison(self.batches);
-        let in_fresh = std::mem::replace(&mut self.is_fresh, false);
+        let (poison, has_company) = (memory::poison(self.batches), taken.is_some());
         let Some(process) = &mut self.process else { unreachable!("a process was just put in place") };
-        let (batch, places) = match lay_out(cases, process, poison) {
-            Ok(laid_out) => laid_out,
-            Err(why) => return Ran::not_run(cases.len(), why),
-        };
+        let (batch, LaidOut { places, area }) = lay_out(cases, process, poison, taken)?;
+        process.send(&batch)?;
+        Ok(Sent { places, area, poison, in_fresh: std::mem::replace(&mut self.is_fresh, false), has_company })
+    }
+
+    /// The outcome of what was sent to the process: its oldest batch.
+    fn receive(&mut self, starter: &Starter, cases: &[&Planned<'_>], sent: Sent) -> Ran {
+        let status = sent.status();
+        let Sent { places, poison, in_fresh, has_company, area: _ } = sent;
+        let Some(process) = &mut self.process else { unreachable!("it was sent to a process") };
         let deadline = starter.settings.deadline;
         let mut told: Vec<Option<Told>> = (0..cases.len()).map(|_| None).collect();
-        let answered = process.ask(&batch, deadline, cases.len());
-        let states: Vec<u64> = process.memory.words()[..cases.len()].iter().map(memory::state).collect();
+        let answered = process.answer(deadline, status.clone());
+        let states: Vec<u64> = process.memory.words()[status].iter().map(memory::state).collect();
         let mut failure = None;
         let silence = match answered.and_then(|bytes| decode(process, &bytes, &states)) {
             Ok(answers) => {
@@ -368,7 +435,7 @@ impl Slot {
                 Some(silence)
             }
         };
-        let alone = (cases.len() == 1).then_some(0);
+        let alone = (cases.len() == 1 && !has_company).then_some(0);
         if let Some(wild) = wild_write(process, cases, &places, poison) {
             // Nothing that such a process said is believed, and next to whose buffers it was does not say whose write it was.
             self.process = None;
@@ -460,18 +527,41 @@ struct Places {
     outputs: Vec<Region>,
 }
 
-/// Puts the inputs of cases into the shared memory of a process, and poison everywhere else; gives the message about them.
-fn lay_out(cases: &[&Planned<'_>], process: &mut Process, poison: u64) -> Result<(Vec<u8>, Vec<Places>), String> {
-    let mut layout = Layout::behind_status(cases.len());
+/// Where the cases of a batch are, and the area that they take up.
+struct LaidOut {
+    places: Vec<Places>,
+    area: Range<u64>,
+}
+
+/// The places of cases from an address on, and where they end.
+fn places_of(cases: &[&Planned<'_>], start: u64) -> (Vec<Places>, u64) {
+    let mut layout = Layout::behind_status(start, cases.len());
     let place = |planned: &&Planned<'_>| Places {
         inputs: planned.work.inputs().iter().map(|bytes| layout.place(bytes.len() as u64)).collect(),
         outputs: planned.outputs.iter().map(|bytes| layout.place(*bytes)).collect(),
     };
-    let places: Vec<Places> = cases.iter().map(place).collect();
-    let bytes = usize::try_from(layout.end()).map_err(|_| "the case does not fit into memory".to_string())?;
+    (cases.iter().map(place).collect(), layout.end())
+}
+
+/// Puts the inputs of cases into the shared memory of a process, before or behind what is taken, and poison everywhere else; gives the
+/// message about them, and where they are.
+fn lay_out(
+    cases: &[&Planned<'_>],
+    process: &mut Process,
+    poison: u64,
+    taken: Option<Range<u64>>,
+) -> Result<(Vec<u8>, LaidOut), String> {
+    let mut start = 0;
+    let (mut places, mut end) = places_of(cases, start);
+    if let Some(taken) = taken.filter(|taken| taken.start < end) {
+        start = taken.end;
+        (places, end) = places_of(cases, start);
+    }
+    let bytes = usize::try_from(end).map_err(|_| "the case does not fit into memory".to_string())?;
     process.memory.grow(bytes).map_err(|error| format!("no shared memory of {bytes} bytes: {error}"))?;
     let words = process.memory.words();
-    words[..cases.len()].iter().for_each(|word| word.store(status::WAITING, Ordering::Relaxed));
+    let status = (start / 8) as usize;
+    words[status..status + cases.len()].iter().for_each(|word| word.store(status::WAITING, Ordering::Relaxed));
     let mut programs: Vec<&Program> = Vec::new();
     let mut works = Vec::with_capacity(cases.len());
     for (planned, places) in cases.iter().zip(&places) {
@@ -499,12 +589,12 @@ fn lay_out(cases: &[&Planned<'_>], process: &mut Process, poison: u64) -> Result
     }
     let batch = Batch {
         memory: process.memory.bytes() as u64,
-        data: memory::data_start(cases.len() as u64),
+        status: start,
         programs: programs.into_iter().cloned().collect(),
         cases: works,
     };
     let message = process.encoding.encode(&batch).map_err(|error| format!("the program cannot be sent: {error}"))?;
-    Ok((message, places))
+    Ok((message, LaidOut { places, area: start..end }))
 }
 
 fn outputs(process: &Process, places: &Places, spare: &mut Vec<Outputs>) -> Outputs {
@@ -528,6 +618,11 @@ fn decode(process: &Process, bytes: &[u8], states: &[u64]) -> Result<Vec<message
         };
         if *state != said {
             return Err(Silence::Nonsense(format!("the answer for case {n} is another than its status, {state}")));
+        }
+        if let message::Told::Failure(failure) = answer
+            && !failure.is_workers()
+        {
+            return Err(Silence::Nonsense(format!("it says of itself in case {n} what only its judge can see: {failure:?}")));
         }
     }
     Ok(answers)

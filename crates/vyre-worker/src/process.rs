@@ -3,6 +3,7 @@
 //! Nothing here blocks for longer than it is told to: the judge waits for all three pipes at once, writes what fits, and keeps the end
 //! of what the process prints, which often says why it died.
 
+use crate::memory::{self, status};
 use crate::message::{Encoding, Greeting, Hello, PROTOCOL, framed};
 use crate::system::{Shared, spawn};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -10,10 +11,10 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::io::{self, Read, Write};
+use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// How long a process has to end after its channel is closed, and its last words to arrive.
@@ -34,6 +35,8 @@ pub(crate) struct Process {
     /// Until it is closed.
     printing: Option<ChildStderr>,
     printed: Vec<u8>,
+    /// Messages and parts of them that the pipe had no room for.
+    unsent: Vec<u8>,
     /// Bytes that have arrived and belong to no message yet.
     arrived: Vec<u8>,
     pub(crate) memory: Shared,
@@ -67,8 +70,18 @@ impl Process {
         };
         let id = child.id();
         let encoding = Encoding::Json;
-        let mut process =
-            Process { child: Some(child), id, to, from, printing, printed: vec![], arrived: vec![], memory, encoding };
+        let mut process = Process {
+            child: Some(child),
+            id,
+            to,
+            from,
+            printing,
+            printed: vec![],
+            unsent: vec![],
+            arrived: vec![],
+            memory,
+            encoding,
+        };
         process.does_not_block().map_err(|error| cannot(error.into()))?;
         let hello = Hello {
             vyre_worker: PROTOCOL,
@@ -76,7 +89,8 @@ impl Process {
             encodings: vec![Encoding::Wire, Encoding::Json],
         };
         let hello = encoding.encode(&hello)?;
-        let greeting = process.ask(&hello, patience, 0).map_err(|silence| match silence {
+        process.send(&hello)?;
+        let greeting = process.answer(patience, 0..0).map_err(|silence| match silence {
             Silence::Hung => format!("the worker does not greet within {patience:?}"),
             Silence::Ended => format!("the worker ends before it greets: {}", process.last_words()),
             Silence::Nonsense(what) => format!("the worker's greeting is wrong: {what}"),
@@ -101,15 +115,30 @@ impl Process {
         self.id
     }
 
-    /// Sends a message and waits for the answer, as long as one of the status words of so many cases changes at least once in every
-    /// `limit`.
-    pub(crate) fn ask(&mut self, message: &[u8], limit: Duration, cases: usize) -> Result<Vec<u8>, Silence> {
-        if !self.arrived.is_empty() {
-            return Err(Silence::Nonsense("it goes on after its answer".into()));
+    /// Sends a message, or as much of it as the pipe has room for; the rest goes while an answer is waited for.
+    pub(crate) fn send(&mut self, message: &[u8]) -> Result<(), String> {
+        self.unsent.extend(framed(message)?);
+        self.write();
+        Ok(())
+    }
+
+    fn write(&mut self) {
+        match self.to.write(&self.unsent) {
+            Ok(n) => drop(self.unsent.drain(..n)),
+            Err(error) if is_later(&error) => {}
+            // It has closed its end; whether it has ended shows in what it sends.
+            Err(_) => self.unsent.clear(),
         }
-        let message = framed(message).map_err(Silence::Nonsense)?;
-        let mut unsent = message.as_slice();
-        let mut seen = self.progress(cases);
+    }
+
+    /// Whether something has come that nobody asked for, if nothing is asked at the moment.
+    pub(crate) fn goes_on(&self) -> bool {
+        !self.arrived.is_empty()
+    }
+
+    /// Waits for the answer to the oldest message that has none, as long as one of these status words grows at least once in every `limit`.
+    pub(crate) fn answer(&mut self, limit: Duration, words: Range<usize>) -> Result<Vec<u8>, Silence> {
+        let mut seen = self.progress(words.clone());
         let mut since = Instant::now();
         // How often progress is looked at, which costs something and makes the limit inexact.
         let look = (limit / 16).clamp(Duration::from_millis(1), Duration::from_millis(50));
@@ -117,25 +146,20 @@ impl Process {
             if let Some(answer) = self.message()? {
                 return Ok(answer);
             }
-            let now = self.progress(cases);
-            if now != seen {
+            let now = self.progress(words.clone());
+            if now > seen {
                 (seen, since) = (now, Instant::now());
             }
             let left = limit.saturating_sub(since.elapsed());
             if left.is_zero() {
                 return Err(Silence::Hung);
             }
-            let ready = self.wait(!unsent.is_empty(), look.min(left))?;
+            let ready = self.wait(!self.unsent.is_empty(), look.min(left))?;
             if ready.printing {
                 self.hear();
             }
             if ready.to {
-                match self.to.write(unsent) {
-                    Ok(n) => unsent = &unsent[n..],
-                    Err(error) if is_later(&error) => {}
-                    // It has closed its end; whether it has ended shows in what it sends.
-                    Err(_) => unsent = &[],
-                }
+                self.write();
             }
             if ready.from {
                 self.receive()?;
@@ -143,9 +167,10 @@ impl Process {
         }
     }
 
-    /// A number that changes whenever a case begins or ends.
-    fn progress(&self, cases: usize) -> u64 {
-        self.memory.words()[..cases].iter().fold(0, |sum, word| sum.wrapping_add(word.load(Ordering::Relaxed)))
+    /// A number that grows whenever a case begins or ends, and never above what it is when all have: who sets a word back and forth makes
+    /// no progress.
+    fn progress(&self, words: Range<usize>) -> u64 {
+        self.memory.words()[words].iter().map(|word| memory::state(word).min(status::FAILED)).sum()
     }
 
     fn wait(&self, sending: bool, time: Duration) -> Result<Ready, Silence> {
@@ -282,7 +307,7 @@ fn end(mut child: Child) {
 fn last_line(bytes: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(bytes);
     let line = text.lines().map(str::trim).rfind(|line| !line.is_empty())?;
-    Some(line.chars().take(200).collect())
+    Some(line.chars().take(200).map(|char| if char.is_control() { ' ' } else { char }).collect())
 }
 
 fn describe(status: ExitStatus) -> String {

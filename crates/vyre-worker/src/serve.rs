@@ -10,7 +10,7 @@ use crate::subject::{Job, Sequence, SequenceStep, Subject, put};
 use crate::system::Mapping;
 use rustix::event::{PollFd, PollFlags, poll};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::Ordering;
 use vyre_foundation::ir::Program;
 
@@ -34,7 +34,7 @@ pub fn serve_judge(make: impl FnMut() -> Box<dyn Subject> + Send) -> io::Result<
     let mut subject = Contained::new(make);
     let greeting = Greeting { vyre_worker: PROTOCOL, subject: subject.name().to_string(), encoding };
     write_message(&mut output, &Encoding::Json.encode(&greeting).map_err(io::Error::other)?)?;
-    let mut memory = Memory { file, mapped: (0, 0), words: None, data: None };
+    let mut memory = Memory { file, mapping: None };
     while let Some(message) = read_message(&mut input)? {
         let batch: Batch = encoding.decode(&message).map_err(|error| lies(&format!("its batch is wrong: {error}")))?;
         let answers = Answers { answers: memory.run(&batch, &mut subject)? };
@@ -67,30 +67,24 @@ fn wait_for_end(input: &std::fs::File) {
 
 struct Memory {
     file: OwnedFd,
-    /// How long it is, and where its data begins.
-    mapped: (u64, u64),
-    words: Option<Mapping>,
-    data: Option<Mapping>,
+    mapping: Option<Mapping>,
 }
 
 impl Memory {
     fn run(&mut self, batch: &Batch, subject: &mut dyn Subject) -> io::Result<Vec<Told>> {
-        let shape = (batch.memory, batch.data);
-        if self.mapped != shape || self.words.is_none() {
-            let length = batch.memory.checked_sub(batch.data).filter(|length| *length > 0 && batch.data > 0);
-            let length = length.ok_or_else(|| lies("its memory has no room for data"))?;
-            (self.words, self.data) = (None, None);
-            self.words = Some(map(self.file.as_fd(), 0, batch.data)?);
-            self.data = Some(map(self.file.as_fd(), batch.data, length)?);
-            self.mapped = shape;
-        }
-        let (Some(words), Some(data)) = (&self.words, &mut self.data) else { unreachable!("they were just mapped") };
-        let words = words.words();
-        if batch.cases.len() > words.len() {
-            return Err(lies("it sends more cases than there are status words"));
-        }
+        let length = usize::try_from(batch.memory).map_err(io::Error::other)?;
+        let mapping = match self.mapping.take().filter(|mapping| mapping.bytes == length) {
+            Some(mapping) => mapping,
+            None => Mapping::new(self.file.as_fd(), length)?,
+        };
+        let mapping = self.mapping.insert(mapping);
+        let regions = batch.cases.iter().flat_map(|work| work.inputs.iter().chain(&work.outputs));
+        let data = batch.status.saturating_add(8 * batch.cases.len() as u64);
+        let end = regions.map(|region| region.offset.saturating_add(region.bytes)).fold(data, u64::max);
+        let parts = mapping.batch(batch.status, batch.cases.len(), end);
+        let (words, bytes) = parts.ok_or_else(|| lies("its memory has no room for what it sends"))?;
         let mut answers = Vec::with_capacity(batch.cases.len());
-        let mut rest = Rest { bytes: data.bytes(), at: batch.data };
+        let mut rest = Rest { bytes, at: data };
         for (work, word) in batch.cases.iter().zip(words) {
             word.store(status::RUNNING.to_le(), Ordering::Release);
             let told = one(work, &batch.programs, &mut rest, subject)?;
@@ -103,10 +97,6 @@ impl Memory {
         }
         Ok(answers)
     }
-}
-
-fn map(file: BorrowedFd<'_>, from: u64, bytes: u64) -> io::Result<Mapping> {
-    Mapping::new(file, from, usize::try_from(bytes).map_err(io::Error::other)?)
 }
 
 /// Memory that has not been given away yet, from a place on.

@@ -68,6 +68,21 @@ impl fmt::Display for Failure {
     }
 }
 
+impl Failure {
+    /// Whether a worker can say this of a case. The rest is seen from outside.
+    pub(crate) fn is_workers(&self) -> bool {
+        match self {
+            Failure::Trap { .. }
+            | Failure::Refused(_)
+            | Failure::Unsupported(_)
+            | Failure::OutOfFuel
+            | Failure::Panicked(_)
+            | Failure::Device(_) => true,
+            Failure::Crashed(_) | Failure::Hung(_) | Failure::WildWrite { .. } | Failure::NotRun(_) => false,
+        }
+    }
+}
+
 impl std::error::Error for Failure {}
 
 /// One dispatch over memory of the caller's.
@@ -85,6 +100,15 @@ pub struct Job<'a, 'b> {
 }
 
 impl Job<'_, '_> {
+    /// Whether the places of outputs are as many and as long as a launch says.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Device`] if they are not.
+    pub fn check_lengths(&self, lengths: impl Iterator<Item = u64> + Clone) -> Result<(), Failure> {
+        check_lengths(lengths, self.outputs)
+    }
+
     /// Puts outputs into their places.
     ///
     /// # Errors
@@ -96,13 +120,18 @@ impl Job<'_, '_> {
 }
 
 pub(crate) fn put(found: &[Vec<u8>], outputs: &mut [&mut [u8]]) -> Result<(), Failure> {
-    if found.len() != outputs.len() || found.iter().zip(&*outputs).any(|(found, place)| found.len() != place.len()) {
-        let found: Vec<usize> = found.iter().map(Vec::len).collect();
-        let places: Vec<usize> = outputs.iter().map(|place| place.len()).collect();
-        return Err(Failure::Device(format!("it gives outputs of {found:?} bytes, and they have {places:?}")));
-    }
+    check_lengths(found.iter().map(|found| found.len() as u64), outputs)?;
     found.iter().zip(outputs).for_each(|(found, place)| place.copy_from_slice(found));
     Ok(())
+}
+
+fn check_lengths(lengths: impl Iterator<Item = u64> + Clone, outputs: &[&mut [u8]]) -> Result<(), Failure> {
+    let places = || outputs.iter().map(|place| place.len() as u64);
+    if lengths.clone().eq(places()) {
+        return Ok(());
+    }
+    let (lengths, places): (Vec<u64>, Vec<u64>) = (lengths.collect(), places().collect());
+    Err(Failure::Device(format!("it gives outputs of {lengths:?} bytes, and they have {places:?}")))
 }
 
 /// Dispatches over buffers that stay where they are in between.

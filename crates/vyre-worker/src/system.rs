@@ -35,18 +35,17 @@ fn nameless_file() -> io::Result<OwnedFd> {
 /// A part of a file in memory, shared with whoever maps it too.
 pub(crate) struct Mapping {
     start: *mut std::ffi::c_void,
-    bytes: usize,
+    pub(crate) bytes: usize,
 }
 
 // SAFETY: the pointer is to memory that belongs to this value until it is dropped; it is bound to no thread.
 unsafe impl Send for Mapping {}
 
 impl Mapping {
-    /// So many bytes of a file from a place in it, which is a multiple of the page size. The file is at least that long.
-    pub(crate) fn new(file: BorrowedFd<'_>, from: u64, bytes: usize) -> io::Result<Mapping> {
+    /// The first bytes of a file, which is at least that long.
+    pub(crate) fn new(file: BorrowedFd<'_>, bytes: usize) -> io::Result<Mapping> {
         // SAFETY: the kernel chooses a range that nothing else uses, and it stays mapped until `drop`.
-        let start =
-            unsafe { mmap(std::ptr::null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, file, from)? };
+        let start = unsafe { mmap(std::ptr::null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, file, 0)? };
         Ok(Mapping { start, bytes })
     }
 
@@ -58,14 +57,23 @@ impl Mapping {
         unsafe { std::slice::from_raw_parts(self.start.cast(), self.bytes / 8) }
     }
 
-    /// The memory as bytes that are this process's alone for now.
+    /// So many status words from a place on, and what is behind them up to an end as bytes that are this process's alone for now; `None` if
+    /// the places are not in this order and in the memory.
     ///
-    /// The caller is a worker between a batch and its answer: the judge that shares the memory writes only before it sends a batch, so nobody
-    /// else changes these bytes in the meantime.
-    pub(crate) fn bytes(&mut self) -> &mut [u8] {
-        // SAFETY: the range is mapped as long as `self`, which is borrowed mutably, so this process has no other reference into it; the
-        // judge keeps off it as the protocol says (see above), and it is the worker's parent, whom it has to trust anyway.
-        unsafe { std::slice::from_raw_parts_mut(self.start.cast(), self.bytes) }
+    /// The caller is a worker between a batch and its answer: the judge that shares the memory puts a batch in place before it sends it, and
+    /// keeps off that place until the answer has come, so nobody else changes these bytes in the meantime.
+    pub(crate) fn batch(&mut self, status: u64, cases: usize, end: u64) -> Option<(&[AtomicU64], &mut [u8])> {
+        let start = usize::try_from(status).ok().filter(|start| start.is_multiple_of(8))?;
+        let end = usize::try_from(end).ok().filter(|end| *end <= self.bytes)?;
+        let data = start.checked_add(cases.checked_mul(8)?)?;
+        let length = end.checked_sub(data)?;
+        // SAFETY: `start <= data <= end`, and up to `end` the range is mapped as long as `self`, which is borrowed mutably, so this process has
+        // no other reference into it, and these two do not overlap. Words are as in `words`; `start` is a multiple of their size. Off the bytes
+        // the judge keeps as the protocol says (see above), and it is the worker's parent, whom it has to trust anyway.
+        unsafe {
+            let words = std::slice::from_raw_parts(self.start.byte_add(start).cast(), cases);
+            Some((words, std::slice::from_raw_parts_mut(self.start.byte_add(data).cast(), length)))
+        }
     }
 }
 
@@ -88,7 +96,7 @@ impl Shared {
         // A worker may be started by a shell, whose redirections take the numbers below ten.
         let file = fcntl_dupfd_cloexec(nameless_file()?, 10)?;
         ftruncate(&file, bytes as u64)?;
-        let mapping = Mapping::new(file.as_fd(), 0, bytes)?;
+        let mapping = Mapping::new(file.as_fd(), bytes)?;
         Ok(Shared { file, mapping })
     }
 
@@ -97,7 +105,7 @@ impl Shared {
         if bytes > self.mapping.bytes {
             let bytes = bytes.next_multiple_of(1 << 20);
             ftruncate(&self.file, bytes as u64)?;
-            self.mapping = Mapping::new(self.file.as_fd(), 0, bytes)?;
+            self.mapping = Mapping::new(self.file.as_fd(), bytes)?;
         }
         Ok(())
     }

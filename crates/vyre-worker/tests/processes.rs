@@ -126,12 +126,14 @@ fn raw() {
     loop {
         let batch = next();
         let mut answers = Vec::new();
+        let mut again = false;
         for (n, case) in batch["cases"].as_array().expect("cases").iter().enumerate() {
-            let status = |value: u64| put(8 * n as u64, &value.to_le_bytes());
+            let status = |value: u64| put(batch["status"].as_u64().unwrap() + 8 * n as u64, &value.to_le_bytes());
             status(1);
             let region = |list: &str| (case[list][0]["offset"].as_u64().unwrap(), case[list][0]["bytes"].as_u64().unwrap());
             let ((from, length), (to, _)) = (region("inputs"), region("outputs"));
             let bytes = get(from, length);
+            let before = get(to, length);
             put(to, &bytes);
             let mut answer = r#"{"outputs":[]}"#.to_string();
             match str::from_utf8(&bytes).expect("a word") {
@@ -142,6 +144,18 @@ fn raw() {
                 "before input" => put(from - 64, &[1]),
                 "garbage" => answer = "{".into(),
                 "liar" => answer = r#"{"failure":{"refused":"no"}}"#.into(),
+                "claims" => {
+                    status(3);
+                    answers.push(r#"{"failure":{"not_run":"no"}}"#.into());
+                    continue;
+                }
+                "toggles" => loop {
+                    status(0);
+                    std::thread::sleep(Duration::from_millis(20));
+                    status(1);
+                    std::thread::sleep(Duration::from_millis(20));
+                },
+                "lazy" => put(to, &before),
                 "long" => {
                     say("x".repeat(10));
                 }
@@ -151,12 +165,23 @@ fn raw() {
                 "shrink" => assert!(memory.set_len(10).is_err(), "the memory can be taken away from the judge"),
                 "flood" => answers.extend((0..1000).map(|_| answer.clone())),
                 "none" => continue,
+                "next" => {
+                    // The judge has put the batch behind this one in place by now.
+                    std::thread::sleep(Duration::from_millis(100));
+                    let end = (to + length + 64).next_multiple_of(64);
+                    put(end + (from - batch["status"].as_u64().unwrap()), &[1]);
+                }
+                "again" => again = true,
                 _ => {}
             }
             status(2);
             answers.push(answer);
         }
-        say(format!(r#"{{"answers":[{}]}}"#, answers.join(",")));
+        let message = format!(r#"{{"answers":[{}]}}"#, answers.join(","));
+        say(message.clone());
+        if again {
+            say(message);
+        }
     }
 }
 
@@ -359,13 +384,48 @@ fn a_wild_write_is_told_with_buffer_side_and_distance() {
 #[test]
 fn a_worker_that_lies_or_talks_nonsense_fails_that_case() {
     let mut pool = Pool::start(worker("raw"), settings()).expect("the worker starts");
-    for word in ["garbage", "liar", "long", "ascii", "flood", "none"] {
+    for word in ["garbage", "liar", "long", "ascii", "flood", "none", "claims"] {
         let answers = run(&mut pool, &["one", word, "two"], &[1]);
         assert!(crash(&answers[0]).contains("nonsense"), "{word}: {answers:?}");
     }
     // The judge's memory stays.
     run(&mut pool, &["one", "shrink", "two"], &[]);
     assert_eq!(pool.stats().unexplained, 0);
+}
+
+/// While a batch runs the next one is in place already; what a worker does to that, and answers that nobody has asked for, cost a process
+/// and no answer.
+#[test]
+fn what_is_done_to_the_batch_behind_is_noticed() {
+    for word in ["next", "again"] {
+        let mut pool = Pool::start(worker("raw"), Settings { batch: 1, ..settings() }).expect("the worker starts");
+        for round in 0..3 {
+            run(&mut pool, &[word, "1234", "word", "three"], &[]);
+            run(&mut pool, &["four", word], &[]);
+            assert!(pool.stats().unexplained > round, "{word}: nothing was noticed");
+        }
+    }
+}
+
+/// Time is given to cases that begin and end, and not to one that says so again and again.
+#[test]
+fn a_status_that_goes_back_and_forth_is_no_progress() {
+    let mut pool = Pool::start(worker("raw"), settings()).expect("the worker starts");
+    let answers = run(&mut pool, &["one", "toggles", "two"], &[1]);
+    assert_eq!(answers[0], Err(Failure::Hung(settings().deadline)).into());
+}
+
+/// An output that nobody writes holds nothing that was there before: not what the same case gave the last time, and not twice the same.
+#[test]
+fn outputs_that_are_not_written_are_poison_of_their_batch() {
+    let mut pool = Pool::start(worker("raw"), settings()).expect("the worker starts");
+    let outputs = |pool: &mut Pool, word: &str| pool.run(&case(word)).expect("it answers").remove(0);
+    let mut seen = vec![outputs(&mut pool, "lazx")];
+    for _ in 0..3 {
+        let found = outputs(&mut pool, "lazy");
+        assert!(!seen.contains(&found), "{found:?} of {seen:?}");
+        seen.push(found);
+    }
 }
 
 #[test]
@@ -420,13 +480,13 @@ fn a_worker_ends_when_its_input_does() {
     let run = Run { program: 0, config, grid: [4, 1, 1], workgroup: [1, 1, 1], buffers: None };
     let (inputs, outputs) = (vec![Region { offset: 65_600, bytes: 4 }], vec![Region { offset: 65_792, bytes: 4 }]);
     let work = Work { run: vec![run], inputs, outputs, fuel };
-    let batch = Batch { memory: 1 << 20, data: 65_536, programs: vec![program], cases: vec![work] };
+    let batch = Batch { memory: 1 << 20, status: 65_472, programs: vec![program], cases: vec![work] };
     to.write_all(&framed(&Encoding::Wire.encode(&batch).expect("bytes")).expect("short")).expect("the worker reads");
     let start = Instant::now();
     let mut status = [0; 8];
     while status != 1u64.to_le_bytes() {
         assert!(start.elapsed() < Duration::from_secs(60), "the case does not begin: {status:?}");
-        memory.read_exact_at(&mut status, 0).expect("the status word");
+        memory.read_exact_at(&mut status, 65_472).expect("the status word");
     }
     assert!(is_running(child.id()));
     drop(to);

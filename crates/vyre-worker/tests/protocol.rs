@@ -18,7 +18,7 @@ fn batch() -> Batch {
     let outputs = vec![Region { offset: 65792, bytes: 4 }];
     Batch {
         memory: 1 << 20,
-        data: 65536,
+        status: 65472,
         programs: vec![program],
         cases: vec![Work { run: vec![run], inputs, outputs, fuel: 1000 }],
     }

@@ -183,6 +183,25 @@ impl Bulk {
         self.run_groups(launch, 0..launch.groups(), inputs, &mut slices, limits)
     }
 
+    /// Runs a dispatch into memory of the caller's: outputs as long as the launch says, in the order of the interface. What they hold before
+    /// means nothing, and after an error neither.
+    pub fn run_over<'b>(
+        &mut self,
+        launch: &Launch,
+        inputs: &[&[u8]],
+        limits: Limits<'b>,
+        outputs: &mut [&'b mut [u8]],
+    ) -> Result<(), RunError> {
+        let interface = &self.interface;
+        for (bytes, i) in outputs.iter_mut().zip(&interface.outputs) {
+            match interface.inputs.iter().position(|input| input == i) {
+                Some(input) => bytes.copy_from_slice(inputs[input]),
+                None => bytes.fill(0),
+            }
+        }
+        self.run_groups(launch, 0..launch.groups(), inputs, outputs, limits)
+    }
+
     /// Runs some workgroups of a dispatch in place: `outputs` hold what the buffers that the kernel writes hold before, be it the bytes
     /// of a `read_write` buffer or what an output starts with, and afterwards what they hold then. `inputs` may be empty where a buffer is
     /// among the outputs too. After an error the outputs mean nothing.
