@@ -61,7 +61,7 @@ struct Sign {
     /// The secret key
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
-    /// Where the certificate goes
+    /// The file to write the certificate to
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
     #[command(flatten)]

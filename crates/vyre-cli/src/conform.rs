@@ -53,8 +53,8 @@ pub struct Args {
     /// How much: smoke (a minute), standard (a quarter of an hour), deep
     #[arg(long, default_value = "smoke", value_parser = tier)]
     tier: Tier,
-    /// What sampled cases are drawn from
-    #[arg(long, default_value_t = 0)]
+    /// Random seed for the cases that are sampled
+    #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
     /// The same, as a verifier chose it: certificates say so, and `vyre cert verify --nonce` asks for it
     #[arg(long, value_name = "N", conflicts_with = "seed")]
@@ -65,11 +65,11 @@ pub struct Args {
     /// Where state is kept: what is done, and what failed
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
-    /// Units at the same time; as many as there are cores if nothing is said
-    #[arg(long)]
+    /// Units at the same time [default: one for each core]
+    #[arg(long, value_name = "N")]
     jobs: Option<usize>,
-    /// Seconds that one dispatch may take before its process is ended
-    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = crate::fuzz::seconds)]
+    /// How long one dispatch may take before its process is ended, such as 500ms, 10s or 2m
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = crate::time::duration)]
     deadline: Duration,
     /// Run the backend in this process: faster, and a crash ends everything
     #[arg(long)]

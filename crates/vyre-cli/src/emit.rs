@@ -32,7 +32,7 @@ pub struct Args {
     #[arg(long, value_name = "all|NAME,…", value_parser = passes)]
     passes: Option<Passes>,
     /// The file to write; standard output without it
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "FILE")]
     out: Option<String>,
     /// One JSON object that says what was written
     #[arg(long)]
@@ -164,7 +164,7 @@ pub fn emit(args: &Args) -> Result<(), Failure> {
         }
         None if args.json => return Err(Failure::Usage("--json needs --out: standard output has the program".into())),
         None if matches!(args.to, Form::Wire) && std::io::stdout().is_terminal() => {
-            return Err(Failure::Usage("the wire form is not for terminals: add --out PATH".into()));
+            return Err(Failure::Usage("the wire form is not for terminals: add --out FILE".into()));
         }
         None => print_bytes(&bytes),
     }

@@ -1,6 +1,7 @@
 //! `vyre fuzz`: random programs on a subject, against the reference; what is found is reduced and kept.
 
 use crate::launch::quoted;
+use crate::time::{duration, written};
 use crate::{Failure, print, warn};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
@@ -21,14 +22,18 @@ use vyre_worker::{Bundle, Case, Contained, Outputs, Pool, Settings, Subject, Ver
 /// kept in a file that shows it again.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Subjects: bulk (the bulk evaluator), passes (every pass, and all of them), pass:NAME (one pass), plain (the reference itself, with
-which nothing must be found), fault:NAME and bulk-fault:NAME (the reference or the bulk evaluator with a fault, which must be found:
-shift-mask, nan-compare, lost-atomic, …), mutant:CLASS/NAME (the bulk evaluator as a device with a fault, to see what a suite notices:
-operator/add.i32-is-sub, barrier/all-forward, …),
-backend:NAME (one of `vyre devices`; --backend NAME is the same; backend:NAME/FORM in one form: dispatch, into, timed, async,
-pipeline, batch, resident, sequence, split). exec:'COMMAND' (a worker of your own, in any language:
-docs/workers.md). metamorphic:SUBJECT runs every program twice, the second time written
-otherwise, and finds what differs without asking the reference.
+Subjects:
+  bulk                  the bulk evaluator
+  backend:NAME          one of `vyre devices`; --backend NAME is the same. backend:NAME/FORM in one form: dispatch, into, timed,
+                        async, pipeline, batch, resident, sequence, split
+  passes                every pass, and all of them; pass:NAME is one pass
+  plain                 the reference itself, with which nothing must be found
+  fault:NAME            the reference with a fault, which must be found; bulk-fault:NAME the bulk evaluator with one
+  mutant:CLASS/NAME     a device with a fault, to see what a suite notices
+  exec:'COMMAND'        a worker of your own, in any language: docs/workers.md
+  metamorphic:SUBJECT   runs every program twice, the second time written otherwise, and finds what differs without asking the
+                        reference
+--list-subjects shows every one with its name.
 
 A finding is kept in two files: a bundle (.json: the program, its inputs, what was expected and what came, and where it is from)
 and a check file (.vyre) that goes below checks/ once it is fixed. Each finding ends with the command that shows it again. Programs
@@ -38,7 +43,7 @@ The same seed and number of programs find the same, with any number of jobs. Wit
 
 Examples:
   vyre fuzz                                              10,000 programs of the default mix on the bulk evaluator
-  vyre fuzz --subject passes --preset ints --seconds 60  a minute of integer programs through the passes
+  vyre fuzz --subject passes --preset ints --time 60s    a minute of integer programs through the passes
   vyre fuzz --isolated --jobs 2                          in worker processes: crashes and hangs are findings too
   vyre fuzz --seed 7 --programs 1000 --json              for a script: one object per finding, then the sums
   vyre fuzz --subject fault:nan-compare --preset floats  does it find a fault that is there?
@@ -61,13 +66,13 @@ pub struct Args {
     against: String,
     #[arg(long, value_name = "NAME", value_parser = about, default_value = MIX, help = about_help())]
     preset: About,
-    /// Stop after so many programs [default: 10000, or none with --seconds]
+    /// Stop after so many programs [default: 10000, or none with --time]
     #[arg(long, value_name = "N")]
     programs: Option<u64>,
     /// Stop after this time; what was found by then is still reduced
-    #[arg(long, value_name = "S", value_parser = seconds)]
-    seconds: Option<Duration>,
-    /// Which programs
+    #[arg(long, alias = "seconds", value_name = "TIME", value_parser = duration)]
+    time: Option<Duration>,
+    /// Random seed: the same seed gives the same programs [default: another one each time]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Inputs for each program
@@ -79,18 +84,21 @@ pub struct Args {
     /// Run the subject in processes of its own
     #[arg(long)]
     isolated: bool,
-    /// How long one case may take: in a process of its own, and on the reference
-    #[arg(long, value_name = "S", value_parser = seconds, default_value = "10")]
+    /// How long one case may take, in a process of its own and on the reference, such as 500ms, 10s or 2m
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10s")]
     deadline: Duration,
-    /// Where findings go
-    #[arg(long, value_name = "FOLDER", default_value = "findings")]
-    out: PathBuf,
+    /// The folder that findings are kept in
+    #[arg(long, alias = "out", value_name = "FOLDER", default_value = "findings")]
+    findings: PathBuf,
     /// Keep findings as they are found
     #[arg(long)]
     no_reduce: bool,
     /// Run a bundle again instead of random programs
-    #[arg(long, value_name = "BUNDLE", conflicts_with_all = ["programs", "seconds", "seed", "coverage", "no_reduce"])]
+    #[arg(long, value_name = "BUNDLE", conflicts_with_all = ["programs", "time", "seed", "coverage", "no_reduce"])]
     replay: Option<PathBuf>,
+    /// List every subject, also every fault by its name, and run nothing
+    #[arg(long)]
+    list_subjects: bool,
     /// Show what no program has contained
     #[arg(long)]
     coverage: bool,
@@ -142,11 +150,6 @@ fn about(name: &str) -> Result<About, String> {
             None => format!("there are {}", known().collect::<Vec<_>>().join(", ")),
         }
     })
-}
-
-pub fn seconds(text: &str) -> Result<Duration, String> {
-    let number: f64 = text.parse().map_err(|_| "write a number of seconds".to_string())?;
-    Duration::try_from_secs_f64(number).map_err(|error| error.to_string())
 }
 
 /// What stands before a command that is a worker.
@@ -216,9 +219,32 @@ fn asked_subject(args: &Args) -> Option<String> {
 
 pub fn run(args: &Args) -> Result<(), Failure> {
     match &args.replay {
+        _ if args.list_subjects => {
+            list_subjects(args.json);
+            Ok(())
+        }
         Some(path) => replay(args, path),
         None => search(args),
     }
+}
+
+/// Every subject with what it does.
+fn list_subjects(as_json: bool) {
+    let mut all = subjects::list();
+    let devices = vyre::backend::registry::registered_devices();
+    all.extend(devices.into_iter().map(|(_, device)| (format!("{}{}", vyre_worker::backend::PREFIX, device.id), device.name)));
+    #[cfg(feature = "cpu")]
+    all.extend(crate::planted::list());
+    let mutants = vyre_conform::mutants::all().iter();
+    all.extend(mutants.map(|mutant| (mutant.subject_name(), mutant.class.about().to_string())));
+    let mut text = String::new();
+    for (name, about) in all {
+        let _ = match as_json {
+            true => writeln!(text, "{}", json!({ "subject": name, "about": about })),
+            false => writeln!(text, "{name:<36}  {about}"),
+        };
+    }
+    print(&text);
 }
 
 /// What starts a process of this program that runs a subject for a judge.
@@ -252,18 +278,18 @@ fn search(args: &Args) -> Result<(), Failure> {
         let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         time.as_nanos() as u64 % 1_000_000_000
     });
-    let programs = args.programs.or(if args.seconds.is_none() { Some(10_000) } else { None });
+    let programs = args.programs.or(if args.time.is_none() { Some(10_000) } else { None });
     let jobs = args.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-    let is_new = !args.out.exists();
+    let is_new = !args.findings.exists();
     let flags = how(args);
     let replay_flags = flags.clone();
     let config = Config {
         programs,
-        time: args.seconds,
+        time: args.time,
         deadline: Some(args.deadline),
         jobs,
         attempts: if args.no_reduce { 0 } else { Config::default().attempts },
-        folder: Some(args.out.clone()),
+        folder: Some(args.findings.clone()),
         replay: Box::new(move |path| format!("vyre fuzz --replay {}{replay_flags}", quoted(&path.to_string_lossy()))),
     };
     let source = Programs { preset: args.preset.0, seed, inputs: args.inputs };
@@ -282,7 +308,7 @@ fn search(args: &Args) -> Result<(), Failure> {
         })))
     };
     if !args.json {
-        let limit = match (programs, args.seconds) {
+        let limit = match (programs, args.time) {
             (Some(programs), _) => format!("{programs} programs"),
             (None, time) => format!("{:?}", time.unwrap_or_default()),
         };
@@ -293,7 +319,7 @@ fn search(args: &Args) -> Result<(), Failure> {
     display.bar.finish_and_clear();
     if is_new {
         // It is gone only if nothing was put there.
-        let _ = std::fs::remove_dir(&args.out);
+        let _ = std::fs::remove_dir(&args.findings);
     }
     let summary = summary.map_err(|error| match error {
         Error::Folder(..) => Failure::Usage(error.to_string()),
@@ -330,7 +356,7 @@ fn search(args: &Args) -> Result<(), Failure> {
 fn how(args: &Args) -> String {
     let mut flags = String::new();
     if args.deadline != DEADLINE {
-        let _ = write!(flags, " --deadline {}", args.deadline.as_secs_f64());
+        let _ = write!(flags, " --deadline {}", written(args.deadline));
     }
     if args.test_subjects {
         flags.push_str(" --test-subjects");

@@ -29,7 +29,7 @@ pub struct LaunchArgs {
     /// A value for a specialization constant
     #[arg(long = "const", value_name = "NAME=VALUE", value_parser = assignment)]
     constants: Vec<(String, String)>,
-    /// Another workgroup size, for kernels that cannot tell
+    /// Another workgroup size; allowed only if results cannot depend on it
     #[arg(long, value_name = "X[,Y[,Z]]", value_parser = triple)]
     workgroup: Option<Triple>,
     /// Steps that all invocations may take together [default: 4294967296]
@@ -184,7 +184,7 @@ pub fn quoted(word: &str) -> String {
 #[derive(Clone, Copy)]
 pub struct Triple([u32; 3]);
 
-pub fn assignment(text: &str) -> Result<(String, String), String> {
+fn assignment(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_string(), value.to_string())),
         _ => Err("write NAME=VALUE".into()),
@@ -195,7 +195,7 @@ fn triple(text: &str) -> Result<Triple, String> {
     let mut triple = [1; 3];
     for (axis, part) in text.split([',', 'x']).enumerate() {
         *triple.get_mut(axis).ok_or("there are three dimensions")? =
-            part.trim().parse().map_err(|_| format!("`{part}` in `{text}` is no number below 4294967296"))?;
+            part.trim().parse().map_err(|_| format!("`{part}` in `{text}` is not a number below 4294967296"))?;
     }
     Ok(Triple(triple))
 }
@@ -233,7 +233,7 @@ fn lengths(given: &[(String, String)]) -> Result<BTreeMap<String, u32>, Failure>
     for (name, text) in given {
         let length = text
             .parse()
-            .map_err(|_| Failure::Usage(format!("--len {name}={text}: `{text}` is no number of elements below 4294967296")))?;
+            .map_err(|_| Failure::Usage(format!("--len {name}={text}: `{text}` is not a number of elements below 4294967296")))?;
         if lengths.insert(name.clone(), length).is_some() {
             return Err(given_twice(name));
         }

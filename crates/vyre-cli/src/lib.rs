@@ -14,29 +14,37 @@
 
 mod cert;
 mod check;
+mod completions;
 mod conform;
 mod devices;
 mod diff;
 mod emit;
+mod explain;
 mod fmt;
 mod fuzz;
 mod json;
 mod launch;
+mod lsp;
 #[cfg(feature = "cpu")]
 mod planted;
 mod predicate;
 mod reduce;
 mod report;
 mod run;
+mod style;
 mod test;
+mod time;
+mod trace;
 mod worker;
 
-use clap::{Parser, Subcommand};
-use std::io::{IsTerminal, Write};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use std::ffi::OsString;
+use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use style::{ColorChoice, Style};
 use vyre::Report;
 use vyre::diagnostic::Source;
 use vyre::files;
@@ -52,7 +60,7 @@ Start here:
   vyre run examples/xor.vyre --in a=1,2,3 --in b=7,7,7    run a kernel and see its outputs
   vyre check examples/*.vyre                              check kernels without running them
   vyre fmt kernel.vyre                                    format a kernel in place
-  vyre fuzz --seconds 10                                  look for programs on which the bulk evaluator is wrong
+  vyre fuzz --time 10s                                    look for programs on which the bulk evaluator is wrong
   vyre conform                                            prove that the default backend gives the promised bytes
   vyre report state --html report.html                    what a conformance run has shown
   vyre test --backend bulk                                what the check files of vyre say, on a backend
@@ -74,11 +82,14 @@ A kernel is a text file:
 `vyre help run` explains inputs, outputs and launches. The language is in docs/ir.md, its meaning in docs/semantics.md.
 
 Exit status: 0 all is well, 1 the program or its data are wrong, 2 the command line is wrong or a file cannot be read or written,
-3 there is no verdict. Every command takes --json."
+3 there is no verdict. Every command takes --json. `vyre explain E0301` says what an error code means."
 )]
 struct Cli {
     #[command(subcommand)]
     command: Command,
+    /// When to use colour
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
+    color: ColorChoice,
 }
 
 #[derive(Subcommand)]
@@ -95,6 +106,10 @@ enum Command {
     Diff(diff::Args),
     Cert(cert::Args),
     Test(test::Args),
+    Explain(explain::Args),
+    Lsp(lsp::Args),
+    Completions(completions::CompletionsArgs),
+    Man(completions::ManArgs),
     #[command(hide = true)]
     Worker(worker::Args),
 }
@@ -124,7 +139,12 @@ impl From<Report> for Failure {
 /// Does what the command line of the process asks for, on the backends that are linked into it.
 #[must_use]
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let cli = match parse(&arguments) {
+        Ok(cli) => cli,
+        Err(status) => return ExitCode::from(status),
+    };
+    cli.color.set();
     let (result, as_json) = match &cli.command {
         Command::Run(args) => (run::run(args), args.json),
         Command::Check(args) => (check::check(args), args.json),
@@ -138,9 +158,57 @@ pub fn main() -> ExitCode {
         Command::Diff(args) => (diff::run(args), args.json),
         Command::Cert(args) => (cert::cert(args), args.json()),
         Command::Test(args) => (test::test(args), args.json),
+        Command::Explain(args) => (explain::explain(args), args.json),
+        Command::Lsp(args) => (lsp::lsp(args), args.json),
+        Command::Completions(args) => (completions::completions(args), args.json),
+        Command::Man(args) => (completions::man(args), args.json),
         Command::Worker(args) => (worker::worker(args), false),
     };
     result.map_or_else(|failure| ExitCode::from(tell(failure, as_json, None)), |()| ExitCode::SUCCESS)
+}
+
+/// The whole command line, with help that fits the terminal.
+fn command(width: usize) -> clap::Command {
+    fn fit(command: clap::Command, width: usize) -> clap::Command {
+        let help = command.get_after_help().map(|help| style::layout(&help.to_string(), width));
+        let command = match help {
+            Some(help) => command.after_help(help),
+            None => command,
+        };
+        command.mut_subcommands(|inner| fit(inner, width))
+    }
+    fit(Cli::command(), width).term_width(width)
+}
+
+/// What the arguments ask for. If they are wrong, or ask for help, that is said; the exit status is the error.
+fn parse(arguments: &[OsString]) -> Result<Cli, u8> {
+    // Looked at before anything is understood, so that the message about what is not understood is as it was asked for.
+    let before_dashes =
+        || arguments.iter().skip(1).take_while(|argument| *argument != "--").filter_map(|argument| argument.to_str());
+    let as_json = before_dashes().any(|argument| argument == "--json");
+    let said = before_dashes().zip(before_dashes().skip(1).chain([""])).find_map(|(argument, next)| match argument {
+        "--color" => Some(next),
+        _ => argument.strip_prefix("--color="),
+    });
+    let color = said.and_then(|said| <ColorChoice as clap::ValueEnum>::from_str(said, false).ok()).unwrap_or(ColorChoice::Auto);
+    let mut command = command(style::width()).color(color.of_clap());
+    let result = command.try_get_matches_from_mut(arguments).and_then(|matches| Cli::from_arg_matches(&matches));
+    result.map_err(|error| {
+        use clap::error::ErrorKind;
+        let is_answer = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+        if as_json && !is_answer {
+            return tell(Failure::Usage(in_one_line(&error)), true, None);
+        }
+        let _ = error.print();
+        if is_answer { 0 } else { 2 }
+    })
+}
+
+/// What a usage error says, without the word before it and the way to the help behind it.
+fn in_one_line(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let said = text.split("\n\nUsage:").next().unwrap_or(&text).split("\n\nFor more information").next().unwrap_or(&text);
+    said.trim_start_matches("error: ").split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Says why a command, or its work on one of several files, did not succeed; gives the exit status that goes with it.
@@ -199,8 +267,7 @@ fn warn(text: &str) {
 
 /// Draws the mistakes on standard error.
 fn complain(report: &Report) {
-    let color = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    warn(&format!("{}\n", vyre::text::render(report, color).trim_end()));
+    warn(&format!("{}\n", vyre::text::render(report, Style::of_stderr().color).trim_end()));
 }
 
 /// Bytes of a program or a manifest, at most.

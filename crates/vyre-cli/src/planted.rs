@@ -18,6 +18,11 @@ pub fn faulty<'a>(fault: Fault, make: impl Fn(&str) -> Result<Box<dyn Subject>, 
     Faulty::new(CLASS, fault.name(), move || make(&name), move |program| shows_in(fault, program))
 }
 
+/// Every subject of these, with what goes wrong.
+pub fn list() -> impl Iterator<Item = (String, String)> {
+    Fault::ALL.iter().map(|fault| (format!("{PREFIX}{CLASS}/{}", fault.name()), fault.about().to_string()))
+}
+
 /// The subject with this name, if it is one of these.
 pub fn subject(name: &str) -> Option<Result<Box<dyn Subject>, String>> {
     let wanted = name.strip_prefix(PREFIX)?.strip_prefix(CLASS)?.strip_prefix('/')?;

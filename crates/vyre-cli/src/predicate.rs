@@ -44,7 +44,7 @@ impl Predicate {
         } else {
             format!("{} \"$VYRE_FILE\"", args.predicate)
         };
-        Ok(Predicate { command, timeout: args.timeout, folder, this, signals, first: None, hung: 0 })
+        Ok(Predicate { command, timeout: args.deadline, folder, this, signals, first: None, hung: 0 })
     }
 
     pub fn ask(&mut self, case: &Case) -> Interest {

@@ -5,6 +5,7 @@
 
 use crate::launch::{LaunchArgs, Launched, launch_flags, quoted};
 use crate::predicate::Predicate;
+use crate::time::duration;
 use crate::{Failure, load, print, warn};
 use serde_json::json;
 use std::fmt::Write;
@@ -34,7 +35,7 @@ it, unless the command mentions a variable of these:
   $VYRE_ARGS        inputs and launch as `vyre run` takes them; do not quote it
   $VYRE_INPUT_name  the bytes of the input `name`
   $VYRE             this command
-A predicate that takes longer than --timeout is ended, with all that it started, and counts as no; so does one that crashes. What it
+A predicate that takes longer than --deadline is ended, with all that it started, and counts as no; so does one that crashes. What it
 prints goes nowhere, unless it says no to FILE itself.
 
 Inputs and launch are given as to `vyre run`, see `vyre help run`. Without any, a kernel that needs some gets zeros and one workgroup,
@@ -50,7 +51,7 @@ Examples:
                             the smallest program that mycompiler fails on
   vyre reduce big.vyre --in a=@a.bin --predicate '$VYRE run $VYRE_FILE $VYRE_ARGS | grep -q nan'
                             the smallest program and inputs that give a NaN
-  vyre reduce big.vyre --in a=@a.bin --predicate './differs.sh $VYRE_FILE $VYRE_INPUT_a' --timeout 2s
+  vyre reduce big.vyre --in a=@a.bin --predicate './differs.sh $VYRE_FILE $VYRE_INPUT_a' --deadline 2s
                             where differs.sh runs it on two devices and compares
 
 Exit status: 0 reduced, 1 the program is wrong or not interesting, or the predicate contradicts itself, 2 the command line is wrong.")]
@@ -61,9 +62,9 @@ pub struct Args {
     /// The command that says by exit status 0 that a program is still interesting
     #[arg(long, value_name = "COMMAND")]
     pub predicate: String,
-    /// How long the predicate may take: 10s, 500ms, 2m
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10s")]
-    pub timeout: Duration,
+    /// How long the predicate may take each time, such as 500ms, 10s or 2m
+    #[arg(long, alias = "timeout", value_name = "TIME", value_parser = duration, default_value = "10s")]
+    pub deadline: Duration,
     /// How often the predicate may be asked
     #[arg(long, value_name = "N", default_value_t = 20_000)]
     attempts: u64,
@@ -73,26 +74,14 @@ pub struct Args {
     /// Offer only programs that give the same under every schedule
     #[arg(long)]
     race_free: bool,
-    /// Where the best program goes [default: FILE with .reduced.vyre]
-    #[arg(long, value_name = "PATH")]
+    /// The file to write the best program to [default: FILE with .reduced.vyre]
+    #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     #[command(flatten)]
     launch: LaunchArgs,
     /// One JSON object that says what came of it
     #[arg(long)]
     pub json: bool,
-}
-
-fn duration(text: &str) -> Result<Duration, String> {
-    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let unit = match &text[digits..] {
-        "" | "s" => 1.0,
-        "ms" => 0.001,
-        "m" => 60.0,
-        _ => return Err("write a time like 10s, 500ms or 2m".into()),
-    };
-    let number: f64 = text[..digits].parse().map_err(|_| "write a time like 10s, 500ms or 2m".to_string())?;
-    Duration::try_from_secs_f64(number * unit).map_err(|error| error.to_string())
 }
 
 pub fn run(args: &Args) -> Result<(), Failure> {
@@ -311,7 +300,7 @@ fn conclude(reduced: &Reduced, file: &Output, predicate: &Predicate, args: &Args
         }
         print(&text);
         if predicate.hung > 0 {
-            warn(&format!("warning: the predicate gave no answer {} times within {:?}\n", predicate.hung, args.timeout));
+            warn(&format!("warning: the predicate gave no answer {} times within {:?}\n", predicate.hung, args.deadline));
         }
         if let Some(why) = reduced.first_failure.as_ref().filter(|_| reduced.failures > predicate.hung) {
             warn(&format!("warning: the predicate failed {} times; the first time: {why}\n", reduced.failures));

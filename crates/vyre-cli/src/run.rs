@@ -1,6 +1,8 @@
 //! `vyre run`: one dispatch on a backend, with inputs from the command line and files.
 
-use crate::launch::{LaunchArgs, Launched, assignment, given_twice};
+use crate::launch::{LaunchArgs, Launched, given_twice};
+use crate::style::Style;
+use crate::trace::{Outcome, Trace, trace};
 use crate::{Failure, in_file, json, not_over_input, print, read, warn, write_file};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -11,11 +13,24 @@ use vyre::backend::registry::acquire;
 use vyre::files::is_same;
 use vyre::ir::{DataType, Program};
 use vyre::kernel::Kernel;
-use vyre::launch::plan;
+use vyre::launch::{Launch, plan};
 use vyre::pipeline::{self, PipelineReproManifest};
 use vyre::reference::{Options, RunError, Schedule};
 use vyre::spec::ErrorCode;
 use vyre::{BackendError, Diagnostic, Report, values};
+
+/// An invocation: its `gid`.
+#[derive(Clone, Copy)]
+struct Invocation([u32; 3]);
+
+fn invocation(text: &str) -> Result<Invocation, String> {
+    let mut id = [0; 3];
+    for (axis, part) in text.split([',', 'x']).enumerate() {
+        *id.get_mut(axis).ok_or("an invocation has three ids")? =
+            part.trim().parse().map_err(|_| format!("`{part}` in `{text}` is not a number below 4294967296"))?;
+    }
+    Ok(Invocation(id))
+}
 
 /// Run a kernel and show its outputs.
 #[derive(clap::Args)]
@@ -26,7 +41,8 @@ Inputs, one --in per read, read_write and uniform buffer:
   --in 'a=0;64'             64 zeros;  --in a=0..64  counts;  --in a=#7fc00000  raw bits
   --in a=@file.bin          the bytes of a file (@- is standard input), little-endian
 
-Outputs go to the terminal, or to files: --out out=@file.bin
+Outputs go to the terminal, or as bytes to files:
+  --out file.bin            the only output;  --out out=file.bin  the output `out`
 
 The launch:
   --over x                  one invocation per element of `x`; --over 1000 of 1000
@@ -39,11 +55,13 @@ Where it runs:
   --backend bulk            one of `vyre devices`. Without it the first that fits, and --explain says why others do not;
                             `reference` is the definition, and what --schedule and --fuel are for
   --timed                   how long it took, on what, with which grid
+  --trace 5,0,0             every value that invocation 5,0,0 computed, beside the lines of the program; the reference runs
+                            the kernel for that, whichever backend ran it before: both give the same
   --save-manifest k.json    everything that is needed to run the same elsewhere: vyre run --manifest k.json --in …
 
 Examples:
   vyre run examples/xor.vyre --in a=1,2,3 --in b=7,7,7
-  vyre run examples/xor.vyre --in a=@a.bin --in b=@b.bin --out out=@xor.bin
+  vyre run examples/xor.vyre --in a=@a.bin --in b=@b.bin --out xor.bin
   vyre run examples/histogram.vyre --in x=3,1,3,3 --over x --json")]
 pub struct Args {
     /// A kernel in text or wire form; `-` is standard input
@@ -51,9 +69,9 @@ pub struct Args {
     file: Option<String>,
     #[command(flatten)]
     launch: LaunchArgs,
-    /// Write an output's bytes to a file instead of showing it
-    #[arg(long = "out", value_name = "NAME=@FILE", value_parser = assignment)]
-    outputs: Vec<(String, String)>,
+    /// The file to write an output's bytes to, instead of showing it; a program with one output needs no NAME
+    #[arg(long = "out", value_name = "[NAME=]FILE")]
+    outputs: Vec<String>,
     /// In which order invocations take their steps: forward, reverse, stride:N, random:SEED, groups:SEED, interleave,
     /// interleave:SEED, late or atomics:A,B,…
     #[arg(long, default_value_t)]
@@ -73,7 +91,10 @@ pub struct Args {
     /// Write the manifest of this pipeline
     #[arg(long, value_name = "FILE")]
     save_manifest: Option<String>,
-    /// Show every element, however many there are
+    /// Show every value that one invocation computed, beside the lines of the program
+    #[arg(long, value_name = "X[,Y[,Z]]", value_parser = invocation)]
+    trace: Option<Invocation>,
+    /// Show every element and every step of a trace, however many there are
     #[arg(long)]
     full: bool,
     /// One JSON object with every element
@@ -118,14 +139,28 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     if own_flags && (name != REFERENCE || asks_backend) {
         return Err(Failure::Usage("--schedule and --fuel are for `vyre run` on the reference, without its backend".into()));
     }
-    let Run { outputs, time, backend } = match name == REFERENCE && !asks_backend {
-        true => Run {
-            outputs: vyre::reference::run(program, &ordered, options).map_err(|error| error.report(program))?,
-            time: None,
-            backend: REFERENCE.into(),
-        },
-        false => on_backend(args, name, &launched, &ordered)?,
+    let ran = match name == REFERENCE && !asks_backend {
+        true => vyre::reference::run(program, &ordered, options)
+            .map(|outputs| Run { outputs, time: None, backend: REFERENCE.into() })
+            .map_err(|error| error.report(program).into()),
+        false => on_backend(args, name, &launched, &ordered),
     };
+    // How a kernel came to trap is what a trace is wanted for.
+    let traced = args.trace.map(|invocation| traced(args, invocation, &launched, &ordered, &launch)).transpose()?;
+    if let Some((trace, _)) = &traced
+        && !args.json
+    {
+        print(&format!("{}\n", trace.drawn(Style::of_stdout())));
+    }
+    let Run { outputs, time, backend } = ran?;
+    if let Some((_, Ok(expected))) = &traced
+        && *expected != outputs
+    {
+        warn(&format!(
+            "warning: {backend} gives other bytes than the reference, which the trace is of: the result depends on the order of \
+             invocations (`vyre check --checked` finds out), or the backend is wrong (`vyre conform` does)\n"
+        ));
+    }
     let written: Vec<(&Path, &[u8])> = program
         .interface()
         .outputs
@@ -163,6 +198,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         if let Some(time) = time {
             object["wall_ns"] = json!(time);
         }
+        if let Some((trace, _)) = &traced {
+            object["trace"] = trace.json();
+        }
         print(&format!("{object}\n"));
     } else {
         if let Some(time) = time {
@@ -174,6 +212,29 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         print(&shown);
     }
     Ok(())
+}
+
+/// What one invocation does on the reference, and what the reference gives.
+fn traced(
+    args: &Args,
+    Invocation(id): Invocation,
+    launched: &Launched,
+    inputs: &[&[u8]],
+    launch: &Launch,
+) -> Result<(Trace, Outcome), Failure> {
+    let [x, y, z] = id;
+    for (axis, name) in ["x", "y", "z"].iter().enumerate() {
+        let count = launch.grid[axis] * launch.workgroup_size[axis];
+        if id[axis] >= count {
+            let there = if count == 0 { "there are none".into() } else { format!("they are 0 to {}", count - 1) };
+            return Err(Failure::Usage(format!("--trace {x},{y},{z}: there is no such invocation along {name}: {there}")));
+        }
+    }
+    let (trace, result) = trace(&launched.program, inputs, &launched.options, launch, id, args.full)?;
+    match result {
+        Ok(_) | Err(RunError::Trap { .. }) => Ok((trace, result)),
+        Err(error) => Err(error.report(&launched.program).into()),
+    }
 }
 
 /// What a run gave.
@@ -267,34 +328,41 @@ fn reads(args: &Args) -> Vec<&str> {
 }
 
 /// Where each output goes, by name.
-fn output_files<'a>(program: &Program, kernel: &Kernel, args: &'a Args) -> Result<BTreeMap<&'a str, String>, Failure> {
+fn output_files(program: &Program, kernel: &Kernel, args: &Args) -> Result<BTreeMap<String, String>, Failure> {
     let mut files = BTreeMap::new();
     let reads = reads(args);
     if let Some(path) = &args.save_manifest {
         not_over_input(Path::new(path), &reads)?;
     }
-    for (name, target) in &args.outputs {
-        let Some(path) = target.strip_prefix('@') else {
-            return Err(Failure::Usage(format!("--out {name}={target}: write --out {name}=@FILE")));
+    let names: Vec<&str> = program.interface().outputs.iter().map(|i| kernel.buffers[*i].name.as_str()).collect();
+    for given in &args.outputs {
+        let usage = |what: &str| Err(Failure::Usage(format!("--out {given}: {what}")));
+        let (name, target) = match (given.split_once('='), names.as_slice()) {
+            (Some(("", _)), _) => return usage("write --out NAME=FILE"),
+            (Some((name, target)), _) => (name, target),
+            (None, [only]) => (*only, given.as_str()),
+            (None, []) => return usage("the program has no outputs"),
+            (None, [first, ..]) => {
+                return usage(&format!("say which output it is, such as --out {first}={given}; there are {}", names.join(", ")));
+            }
         };
-        if path == "-" {
-            return Err(Failure::Usage(format!(
-                "--out {name}=@-: bytes go to a file that has a name; values are shown without --out"
-            )));
+        // As inputs are written.
+        let path = target.strip_prefix('@').unwrap_or(target);
+        if path.is_empty() || path == "-" {
+            return usage("bytes go to a file that has a name; values are shown without --out");
         }
         not_over_input(Path::new(path), &reads)?;
         if files.values().any(|other| is_same(other, path)) {
-            return Err(Failure::Usage(format!("--out {name}={target}: another output goes to that file")));
+            return usage("another output goes to that file");
         }
         if args.save_manifest.as_ref().is_some_and(|other| is_same(other, path)) {
-            return Err(Failure::Usage(format!("--out {name}={target}: the manifest goes to that file")));
+            return usage("the manifest goes to that file");
         }
-        let names: Vec<&str> = program.interface().outputs.iter().map(|i| kernel.buffers[*i].name.as_str()).collect();
-        if !names.contains(&name.as_str()) {
+        let Some(name) = names.iter().find(|known| **known == name) else {
             let diagnostic = Diagnostic::new(ErrorCode::E0702, format!("the program has no output `{name}`")).found(name);
             return Err(Report::single(diagnostic.expected(format!("one of {}", names.join(", ")))).into());
-        }
-        if files.insert(name.as_str(), path.to_string()).is_some() {
+        };
+        if files.insert((*name).to_string(), path.to_string()).is_some() {
             return Err(given_twice(name));
         }
     }

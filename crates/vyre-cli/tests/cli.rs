@@ -171,8 +171,8 @@ fn mistakes_in_the_command_line_exit_with_2() {
     fails(&["walk", XOR], 2, "unrecognized subcommand");
     fails(&["run", XOR, "--in", "a"], 2, "NAME=VALUE");
     fails(&["run", XOR, "--grid", "1,2,3,4"], 2, "three dimensions");
-    fails(&["run", XOR, "--grid", "many"], 2, "no number");
-    fails(&["run", XOR, "--len", "out=many", "--in", "a=1", "--in", "b=1"], 2, "no number of elements");
+    fails(&["run", XOR, "--grid", "many"], 2, "is not a number");
+    fails(&["run", XOR, "--len", "out=many", "--in", "a=1", "--in", "b=1"], 2, "is not a number of elements");
     fails(&["run", "no/such/file.vyre"], 2, "cannot read no/such/file.vyre");
     fails(&["run", XOR, "--in", "a=@no/such/file", "--in", "b=1"], 2, "cannot read no/such/file");
     fails(&["run", XOR, "--in", "a=1", "--in", "b=1", "--out", "out=@no/such/folder/x"], 2, "cannot write");

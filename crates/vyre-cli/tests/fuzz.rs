@@ -207,7 +207,7 @@ fn mistakes_in_flags_are_told() {
     says("fuzz --subject bluk", 2, "did you mean `bulk`?");
     says("fuzz --subject test:crash", 2, "there is no subject `test:crash`");
     says("fuzz --preset int", 2, "did you mean `ints`?");
-    says("fuzz --seconds soon", 2, "a number of seconds");
+    says("fuzz --time soon", 2, "write a time like 500ms, 10s, 2m or 1h");
     says("fuzz --inputs 0", 2, "--inputs");
     says("fuzz --replay none.json", 2, "none.json is no bundle");
     says("fuzz --programs 0", 3, "nothing was compared");

@@ -302,12 +302,16 @@ impl<'a, 'k, O: Observer, F: Faults> Dispatch<'a, 'k, O, F> {
             });
         }
         let Some((var, op, ty)) = operation else { return };
-        for (n, lane) in group.invocations[lanes].iter_mut().enumerate() {
+        for n in 0..brought.len() {
             if brought[n].is_some() {
+                let number = group.invocation_number(lanes.start + n);
+                let lane = &mut group.invocations[lanes.start + n];
                 if let Some(var) = var {
                     let wrong = self.faults.exchange(op, ty, kernel.floats, &brought, n);
                     let result = wrong.unwrap_or_else(|| subgroup::result(op, ty, kernel.floats, &brought, n));
                     lane.vars[var.index()] = result.into();
+                    self.observer.turn(group.slot, number);
+                    self.observer.exchanged(result);
                 }
                 lane.status = Status::Ready;
             }

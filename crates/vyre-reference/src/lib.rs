@@ -18,7 +18,6 @@ mod plain;
 mod room;
 mod schedule;
 mod subgroup;
-#[doc(hidden)]
 pub mod trace;
 
 pub use error::RunError;

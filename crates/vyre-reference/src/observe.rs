@@ -49,6 +49,9 @@ pub(crate) trait Observer {
     /// An expression was evaluated.
     #[inline(always)]
     fn expression(&mut self, _: ExprId, _: impl Into<Value>) {}
+    /// A subgroup operation has given the invocation its result.
+    #[inline(always)]
+    fn exchanged(&mut self, _: impl Into<Value>) {}
     /// An iteration of a loop begins: its first, or the one after.
     #[inline(always)]
     fn iteration(&mut self, _loop: StmtId, _is_first: bool) {}

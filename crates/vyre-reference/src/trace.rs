@@ -1,7 +1,7 @@
 //! A run of the plain interpreter, told step by step.
 //!
-//! What is said about programs without running them is tested against this (`crates/vyre-smith/tests/facts.rs`), so it says who does
-//! what in which iterations, and nothing that is worked out from it.
+//! `vyre run --trace` draws it for one invocation. What is said about programs without running them is tested against it
+//! (`crates/vyre-smith/tests/facts.rs`), so it says who does what in which iterations, and nothing that is worked out from it.
 
 use crate::dispatch::Prepared;
 use crate::error::RunError;
@@ -35,6 +35,10 @@ pub trait Sink {
     fn loop_ends(&mut self, at: At<'_>, stmt: StmtId, iterations: u32);
     /// A load, store or atomic.
     fn access(&mut self, at: At<'_>, access: AccessId, element: u32, in_bounds: bool);
+    /// What an atomic found in its element, and what it left there.
+    fn atomic(&mut self, _: At<'_>, _: AccessId, _old: u64, _new: u64) {}
+    /// What a subgroup operation, the last statement of this invocation, gave it.
+    fn exchanged(&mut self, _: At<'_>, _: Value) {}
     /// All invocations of a workgroup that are not retired go on together.
     fn barrier(&mut self, workgroup: u32);
     /// All workgroups go on together.
@@ -114,8 +118,10 @@ impl<S: Sink> Observer for Tracer<'_, S> {
         self.access(access, true);
     }
 
-    fn atomic(&mut self, access: Access, _: AtomicAccess) {
+    fn atomic(&mut self, access: Access, atomic: AtomicAccess) {
         self.access(access, true);
+        let (sink, at) = self.told();
+        sink.atomic(at, access.id, atomic.old, atomic.new);
     }
 
     fn out_of_bounds(&mut self, access: Access) {
@@ -130,6 +136,11 @@ impl<S: Sink> Observer for Tracer<'_, S> {
     fn expression(&mut self, expr: ExprId, value: impl Into<Value>) {
         let (sink, at) = self.told();
         sink.expression(at, expr, value.into());
+    }
+
+    fn exchanged(&mut self, value: impl Into<Value>) {
+        let (sink, at) = self.told();
+        sink.exchanged(at, value.into());
     }
 
     fn iteration(&mut self, stmt: StmtId, is_first: bool) {

@@ -39,10 +39,22 @@ impl std::error::Error for UnknownSubject {}
 /// Every subject there is.
 #[must_use]
 pub fn names() -> Vec<String> {
-    let fixed = ["bulk", "bulk-compacted", "passes", "plain"].map(String::from);
-    let passes = PASSES.iter().map(|pass| format!("pass:{}", pass.name));
-    let faults = Fault::ALL.iter().map(|fault| format!("fault:{}", fault.name()));
-    let bulk_faults = BulkFault::ALL.iter().map(|fault| format!("bulk-fault:{}", fault.name()));
+    list().into_iter().map(|(name, _)| name).collect()
+}
+
+/// Every subject there is, with what it does.
+#[must_use]
+pub fn list() -> Vec<(String, String)> {
+    let fixed = [
+        ("bulk", "the bulk evaluator"),
+        ("bulk-compacted", "the bulk evaluator, which compacts lanes where it does not pay, too"),
+        ("passes", "the reference after each pass by itself, and after all of them"),
+        ("plain", "the reference itself, with which nothing must be found"),
+    ];
+    let fixed = fixed.map(|(name, about)| (name.into(), about.into()));
+    let passes = PASSES.iter().map(|pass| (format!("pass:{}", pass.name), "the reference after this pass".into()));
+    let faults = Fault::ALL.iter().map(|fault| (format!("fault:{}", fault.name()), fault.about().into()));
+    let bulk_faults = BulkFault::ALL.iter().map(|fault| (format!("bulk-fault:{}", fault.name()), fault.about().into()));
     fixed.into_iter().chain(passes).chain(faults).chain(bulk_faults).collect()
 }
 

@@ -32,6 +32,18 @@ pub enum ResultRule {
     None,
 }
 
+/// As tables have it.
+impl fmt::Display for ResultRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ResultRule::T => f.write_str("T"),
+            ResultRule::Fixed(scalar) => scalar.fmt(f),
+            ResultRule::UnsignedT => f.write_str("unsigned T"),
+            ResultRule::None => f.write_str("none"),
+        }
+    }
+}
+
 /// What an op does beside giving a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Effect {
@@ -736,6 +748,29 @@ impl OpId {
             OpId::Ternary(op) => op.info(),
             OpId::Atomic(op) => op.info(),
             OpId::Subgroup(op) => op.info(),
+        }
+    }
+
+    /// How it is written, with letters for its operands: `a + b`, `shl(a, b: u32)`, `atomic.add(buf, i, a)`.
+    #[must_use]
+    pub fn written(self) -> String {
+        let info = self.info();
+        let operands = info.operands.iter().zip(["a", "b", "c"]).map(|(operand, name)| match operand {
+            Operand::T => name.to_string(),
+            Operand::Fixed(scalar) => format!("{name}: {scalar}"),
+        });
+        let (prefix, first): (&str, &[&str]) = match self {
+            OpId::Unary(_) | OpId::Binary(_) | OpId::Ternary(_) => ("", &[]),
+            OpId::Atomic(_) => ("atomic.", &["buf", "i"]),
+            OpId::Subgroup(_) => ("subgroup.", &[]),
+        };
+        match info.spelling {
+            Spelling::Call => {
+                let all: Vec<String> = first.iter().map(|name| (*name).to_string()).chain(operands).collect();
+                format!("{prefix}{}({})", info.mnemonic, all.join(", "))
+            }
+            Spelling::Prefix(token) => format!("{token}a"),
+            Spelling::Infix(token, _) => format!("a {token} b"),
         }
     }
 

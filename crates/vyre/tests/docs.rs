@@ -3,8 +3,8 @@
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use vyre::ir::{Access, AtomicOp, BinaryOp, Builtin, DataType, SubgroupOp, TernaryOp, UnaryOp};
-use vyre::spec::{ErrorCode, OpInfo, Operand, ResultRule, Spelling, Storage};
+use vyre::ir::{Access, AtomicOp, BinaryOp, Builtin, DataType, OpId, SubgroupOp, TernaryOp, UnaryOp};
+use vyre::spec::{ErrorCode, Storage};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -14,34 +14,11 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-fn ops<'a>(prefix: &str, rows: impl Iterator<Item = &'a OpInfo>) -> String {
+fn ops(rows: impl Iterator<Item = OpId>) -> String {
     let mut table = String::from("| written | T | result | meaning |\n|---|---|---|---|\n");
-    for info in rows {
-        let operands: Vec<String> = info
-            .operands
-            .iter()
-            .zip(["a", "b", "c"])
-            .map(|(operand, name)| match operand {
-                Operand::T => name.to_string(),
-                Operand::Fixed(scalar) => format!("{name}: {scalar}"),
-            })
-            .collect();
-        let written = match info.spelling {
-            Spelling::Call if prefix == "atomic." => {
-                let all: Vec<&str> = ["buf", "i"].into_iter().chain(operands.iter().map(String::as_str)).collect();
-                format!("{prefix}{}({})", info.mnemonic, all.join(", "))
-            }
-            Spelling::Call => format!("{prefix}{}({})", info.mnemonic, operands.join(", ")),
-            Spelling::Prefix(token) => format!("{token}a"),
-            Spelling::Infix(token, _) => format!("a {token} b"),
-        };
-        let result = match info.result {
-            ResultRule::T => "T".to_string(),
-            ResultRule::Fixed(scalar) => scalar.to_string(),
-            ResultRule::UnsignedT => "unsigned T".to_string(),
-            ResultRule::None => "none".to_string(),
-        };
-        let _ = writeln!(table, "| `{}` | {} | {result} | {} |", written.replace('|', "\\|"), info.over, info.doc);
+    for op in rows {
+        let info = op.info();
+        let _ = writeln!(table, "| `{}` | {} | {} | {} |", op.written().replace('|', "\\|"), info.over, info.result, info.doc);
     }
     table
 }
@@ -91,11 +68,11 @@ fn codes() -> String {
 /// Replaces what stands between `<!-- table NAME -->` and `<!-- end -->`.
 fn with_tables(page: &str) -> String {
     let tables: [(&str, String); 9] = [
-        ("unary", ops("", UnaryOp::ALL.iter().map(|op| op.info()))),
-        ("binary", ops("", BinaryOp::ALL.iter().map(|op| op.info()))),
-        ("ternary", ops("", TernaryOp::ALL.iter().map(|op| op.info()))),
-        ("atomic", ops("atomic.", AtomicOp::ALL.iter().map(|op| op.info()))),
-        ("subgroup", ops("subgroup.", SubgroupOp::ALL.iter().map(|op| op.info()))),
+        ("unary", ops(UnaryOp::ALL.iter().map(|op| OpId::Unary(*op)))),
+        ("binary", ops(BinaryOp::ALL.iter().map(|op| OpId::Binary(*op)))),
+        ("ternary", ops(TernaryOp::ALL.iter().map(|op| OpId::Ternary(*op)))),
+        ("atomic", ops(AtomicOp::ALL.iter().map(|op| OpId::Atomic(*op)))),
+        ("subgroup", ops(SubgroupOp::ALL.iter().map(|op| OpId::Subgroup(*op)))),
         ("types", types()),
         ("builtins", builtins()),
         ("accesses", accesses()),

@@ -1,9 +1,10 @@
 //! The text form: parser, printer, formatter, drawn errors.
 //!
 //! `lexer` → `parser` (with `declarations`, `statements`, `expressions`, `types`) → `ast` → `lower` (with `infer`) → IR, and back
-//! by `printer`. `format` lays out the tokens of a text again; `render` draws mistakes into it.
+//! by `printer`. `format` lays out the tokens of a text again; `render` draws mistakes into it; `classify` is for whoever colours it.
 
 mod ast;
+pub mod classify;
 mod declarations;
 mod expressions;
 mod format;
