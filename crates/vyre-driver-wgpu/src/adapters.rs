@@ -18,6 +18,12 @@ impl Found {
     pub fn name(&self) -> String {
         format!("{} ({:?})", self.info.name, self.info.backend)
     }
+
+    /// What tells it and its driver from others.
+    pub fn fingerprint(&self) -> String {
+        let wgpu::AdapterInfo { name, vendor, device, driver, driver_info, backend, .. } = &self.info;
+        format!("{backend:?} {vendor:x}:{device:x} {name} {driver} {driver_info}")
+    }
 }
 
 /// All of them, in an order that stays.

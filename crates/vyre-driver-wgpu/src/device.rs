@@ -43,11 +43,10 @@ pub fn wgpu_device(id: &str) -> Result<Arc<dyn Device>, BackendError> {
 
 fn info(found: &Found) -> DeviceInfo {
     let limits = found.adapter.limits();
-    let wgpu::AdapterInfo { name, vendor, device, driver, driver_info, backend, .. } = &found.info;
     DeviceInfo {
         id: found.id,
         name: found.name(),
-        fingerprint: format!("{backend:?} {vendor:x}:{device:x} {name} {driver} {driver_info}"),
+        fingerprint: found.fingerprint(),
         build: env!("CARGO_PKG_VERSION"),
         capabilities: Capabilities {
             f64: false,

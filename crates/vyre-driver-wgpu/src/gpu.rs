@@ -2,6 +2,7 @@
 //! of these as a whole.
 
 use crate::adapters::{Found, now};
+use crate::probe::float_profile;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -126,6 +127,7 @@ impl Gpu {
             mapped_at_creation: false,
         });
         queue.write_buffer(&tables, 0, &words);
+        let floats = float_profile(&found.fingerprint(), &device, &queue);
         Ok(Gpu {
             device,
             queue,
@@ -137,7 +139,7 @@ impl Gpu {
             gone: Arc::default(),
             numbers: AtomicU64::new(2),
             empty,
-            target: target(found),
+            target: Target { floats, ..target(found) },
             tables,
             copier: OnceLock::new(),
         })

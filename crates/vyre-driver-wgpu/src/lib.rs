@@ -8,6 +8,7 @@ mod adapters;
 mod code;
 mod device;
 mod gpu;
+mod probe;
 mod steps;
 mod trusted;
 

@@ -8,7 +8,7 @@ const SEED: u64 = 0x96;
 
 #[test]
 fn the_bytes_are_the_references() {
-    let count = std::env::var("VYRE_WGPU_PROGRAMS").map_or(60, |count| count.parse().expect("VYRE_WGPU_PROGRAMS is a number"));
+    let count = std::env::var("VYRE_WGPU_PROGRAMS").map_or(120, |count| count.parse().expect("VYRE_WGPU_PROGRAMS is a number"));
     std::thread::scope(|scope| {
         for id in DEVICES {
             scope.spawn(move || {
