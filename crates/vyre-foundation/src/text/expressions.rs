@@ -5,6 +5,7 @@
 
 use super::ast::{Expr, ExprKind};
 use super::declarations::Value;
+use super::foreign::{self, Instead};
 use super::lexer::Kind;
 use super::names::{is_builtin_base, is_reserved};
 use super::parser::{Mark, Parsed, Parser, push_in_small_steps};
@@ -468,6 +469,11 @@ fn tallest(exprs: &[Expr]) -> u32 {
 #[inline(never)]
 fn unknown_function(word: &str, span: Span) -> Diagnostic {
     let diagnostic = Diagnostic::new(ErrorCode::E0205, format!("there is no function `{word}`")).at(Location::Text(span));
+    match foreign::function(word) {
+        Some(Instead::Word(meant)) => return diagnostic.fix("write", Fix::Replace(Location::Text(span), meant.into())),
+        Some(Instead::Help(help)) => return diagnostic.help(help),
+        None => {}
+    }
     let unary = UnaryOp::from_mnemonic(word).map(|op| op.info().spelling);
     match unary.or(BinaryOp::from_mnemonic(word).map(|op| op.info().spelling)) {
         Some(Spelling::Prefix(token)) => diagnostic.help(format!("write `{token}a`")),

@@ -175,7 +175,8 @@ impl Lexer<'_> {
         let diagnostic = Diagnostic::new(ErrorCode::E0101, format!("{shown} begins no token"));
         let diagnostic = match first {
             '\'' => diagnostic.help("names that are not plain words are written in backticks"),
-            '#' => diagnostic.help("comments begin with `//`"),
+            '#' => diagnostic.help("comments begin with `//`, and there is no preprocessor"),
+            '~' => diagnostic.fix("every bit is flipped by", Fix::Replace(Location::Text(span(start, start + 1)), "!".into())),
             '?' => diagnostic.help("a choice is written `select(condition, a, b)`"),
             '\u{A0}' | '\u{3000}' | '\u{2000}'..='\u{200F}' | '\u{FEFF}' => diagnostic
                 .fix("use a plain space", Fix::Replace(Location::Text(span(start, start + first.len_utf8())), " ".into())),
@@ -195,7 +196,7 @@ impl Lexer<'_> {
         if let Err(bad) = result {
             let diagnostic = match bad {
                 BadNumber::Malformed { text, help, meant } => {
-                    let diagnostic = Diagnostic::new(ErrorCode::E0103, format!("`{text}` is no number"));
+                    let diagnostic = Diagnostic::new(ErrorCode::E0103, format!("`{text}` is not a number"));
                     match meant {
                         Some(meant) => diagnostic.fix(help, Fix::Replace(Location::Text(span(start, self.at)), meant)),
                         None => diagnostic.help(help),

@@ -7,6 +7,7 @@ mod ast;
 pub mod classify;
 mod declarations;
 mod expressions;
+pub(crate) mod foreign;
 mod format;
 mod infer;
 mod lexer;

@@ -1,5 +1,6 @@
 //! Spellings of element types, the inverse of `DataType`'s `Display`.
 
+use super::foreign;
 use super::lexer::Kind;
 use super::parser::{Mark, Parsed, Parser};
 use super::suggest::nearest;
@@ -163,6 +164,9 @@ fn unknown_type(word: &str, span: Span, parameters: bool) -> Diagnostic {
     }
     if parameters && DataType::plain_from_word(word).is_some() {
         return diagnostic(format!("the type `{word}` has no parameters"));
+    }
+    if let Some(meant) = foreign::data_type(word) {
+        return diagnostic(format!("there is no type `{word}`")).fix("write", Fix::Replace(Location::Text(span), meant));
     }
     let families = TypeFamily::ALL.iter().filter(|family| **family != TypeFamily::Vec).map(|family| family.word());
     let known = DataType::all_plain().map(|(name, _)| name).chain(families).chain(["vec2", "vec3", "vec4"]);

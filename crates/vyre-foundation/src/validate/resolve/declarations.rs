@@ -5,6 +5,7 @@ use super::names::{Meaning, with_nearest};
 use crate::diagnostic::{BufferPart, Diagnostic, Fix, Location};
 use crate::ir::{Access, Axis, BufferDecl, DataType, Element, NodeId, Size, SpecValue};
 use crate::kernel::{Buffer, BufferId, Kernel};
+use crate::text::foreign;
 use crate::text::suggest::nearest;
 use std::collections::HashMap;
 use vyre_scalar::memory::byte_length;
@@ -176,7 +177,10 @@ impl Resolver<'_> {
                     let suggestion = self.suggest(|| nearest(name, types.chain(consts)));
                     let diagnostic =
                         Diagnostic::new(ErrorCode::E0207, format!("there is no type {name:?}")).at(location).found(name);
-                    self.mistake(with_nearest(diagnostic, suggestion, location));
+                    self.mistake(match foreign::data_type(name) {
+                        Some(meant) => diagnostic.fix("write", Fix::Replace(location, meant)),
+                        None => with_nearest(diagnostic, suggestion, location),
+                    });
                     return None;
                 }
             },

@@ -7,6 +7,7 @@ use crate::diagnostic::{Diagnostic, Fix, Location};
 use crate::ir::{Item, Name, Node, NodeId, Program, SpecValue};
 use crate::kernel::{BufferId, VarId};
 use crate::text::code;
+use crate::text::foreign::{self, Instead};
 use crate::text::suggest::nearest_unordered;
 use std::collections::HashMap;
 use vyre_spec::{ErrorCode, ValueType};
@@ -123,6 +124,11 @@ impl<'a> Resolver<'a> {
                     "declare it before the scope, and assign to it inside"
                 }
             });
+        }
+        match foreign::value(name) {
+            Some(Instead::Word(meant)) => return diagnostic.fix("write", Fix::Replace(location, meant.into())),
+            Some(Instead::Help(help)) => return diagnostic.help(help),
+            None => {}
         }
         let all = self.all_declared.get_or_init(|| all_declared(self.program));
         let later = all.get(name).and_then(|all| all.get(all.partition_point(|(place, _)| *place < self.statement)));
