@@ -44,6 +44,25 @@ impl PartialEq for SpecValue {
 
 impl Eq for SpecValue {}
 
+/// Values by their Rust types.
+macro_rules! from_values {
+    ($( $type:ty => $kind:ident; )*) => { $(
+        impl From<$type> for SpecValue {
+            fn from(value: $type) -> Self {
+                SpecValue::$kind(value)
+            }
+        }
+    )* };
+}
+
+from_values! {
+    u32 => U32;
+    i32 => I32;
+    f32 => F32;
+    bool => Bool;
+    DataType => DType;
+}
+
 impl SpecValue {
     /// The value as it stands in an expression; `None` for a type.
     #[must_use]

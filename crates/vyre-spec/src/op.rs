@@ -229,7 +229,7 @@ const fn infix(token: &'static str, precedence: Precedence) -> Spelling {
 
 const CALL: Spelling = Spelling::Call;
 
-/// Declares the enum of a family, its table, one row a variant, and a macro that hands `mnemonic Variant;` of every row to another
+/// Declares the enum of a family, its table, one row a variant, and a macro that hands `mnemonic Variant doc;` of every row to another
 /// macro, for crates that need an item per op. (`$d` is a dollar sign: macros cannot write one into macros they make.)
 macro_rules! op_table {
     (
@@ -305,11 +305,11 @@ macro_rules! op_table {
             }
         }
 
-        /// Calls the macro that is named with `mnemonic Variant;` of every op of the family.
+        /// Calls the macro that is named with `mnemonic Variant doc;` of every op of the family.
         #[macro_export]
         macro_rules! $list {
             ($d callback:ident) => {
-                $d callback! { $( $mnemonic $variant; )* }
+                $d callback! { $( $mnemonic $variant $doc; )* }
             };
         }
     };

@@ -324,8 +324,8 @@ impl Expr {
 
     /// `buffer[index]`
     #[must_use]
-    pub fn load(buffer: impl Into<Name>, index: Expr) -> Expr {
-        Expr::Load { buffer: buffer.into(), index: index.into() }
+    pub fn load(buffer: impl Into<Name>, index: impl Into<Expr>) -> Expr {
+        Expr::Load { buffer: buffer.into(), index: index.into().into() }
     }
 
     /// `len(buffer)`
@@ -334,34 +334,22 @@ impl Expr {
         Expr::Len(buffer.into())
     }
 
-    /// `gid.x`
+    /// `len(buffer)`, spelled as in the text form.
     #[must_use]
-    pub fn gid_x() -> Expr {
-        Expr::Builtin(Builtin::Invocation(Axis::X))
+    pub fn len(buffer: impl Into<Name>) -> Expr {
+        Expr::buf_len(buffer)
     }
 
-    /// `gid.y`
+    /// `subgroup.lane`
     #[must_use]
-    pub fn gid_y() -> Expr {
-        Expr::Builtin(Builtin::Invocation(Axis::Y))
+    pub fn subgroup_lane() -> Expr {
+        Expr::Builtin(Builtin::SubgroupLane)
     }
 
-    /// `gid.z`
+    /// `subgroup.size`
     #[must_use]
-    pub fn gid_z() -> Expr {
-        Expr::Builtin(Builtin::Invocation(Axis::Z))
-    }
-
-    /// `lid.x`
-    #[must_use]
-    pub fn lid_x() -> Expr {
-        Expr::Builtin(Builtin::Local(Axis::X))
-    }
-
-    /// `wid.x`
-    #[must_use]
-    pub fn wid_x() -> Expr {
-        Expr::Builtin(Builtin::Workgroup(Axis::X))
+    pub fn subgroup_size() -> Expr {
+        Expr::Builtin(Builtin::SubgroupSize)
     }
 
     /// Any id or count.
@@ -372,14 +360,14 @@ impl Expr {
 
     /// `to(value)`
     #[must_use]
-    pub fn cast(to: Scalar, value: Expr) -> Expr {
-        Expr::Cast { to, value: value.into() }
+    pub fn cast(to: Scalar, value: impl Into<Expr>) -> Expr {
+        Expr::Cast { to, value: value.into().into() }
     }
 
     /// `bitcast<to>(value)`
     #[must_use]
-    pub fn bitcast(to: Scalar, value: Expr) -> Expr {
-        Expr::Bitcast { to, value: value.into() }
+    pub fn bitcast(to: Scalar, value: impl Into<Expr>) -> Expr {
+        Expr::Bitcast { to, value: value.into().into() }
     }
 
     /// `vec(a, b, …)`
@@ -390,38 +378,39 @@ impl Expr {
 
     /// `vector.x`, `.y`, `.z`, `.w` for components 0 to 3
     #[must_use]
-    pub fn extract(vector: Expr, component: u8) -> Expr {
-        Expr::Extract { vector: vector.into(), component }
+    pub fn extract(vector: impl Into<Expr>, component: u8) -> Expr {
+        Expr::Extract { vector: vector.into().into(), component }
     }
 
     /// Any op with one operand.
     #[must_use]
-    pub fn unary(op: UnaryOp, operand: Expr) -> Expr {
-        Expr::Unary { op, operand: operand.into() }
+    pub fn unary(op: UnaryOp, operand: impl Into<Expr>) -> Expr {
+        Expr::Unary { op, operand: operand.into().into() }
     }
 
     /// Any op with two operands.
     #[must_use]
-    pub fn binary(op: BinaryOp, left: Expr, right: Expr) -> Expr {
-        Expr::Binary { op, left: left.into(), right: right.into() }
+    pub fn binary(op: BinaryOp, left: impl Into<Expr>, right: impl Into<Expr>) -> Expr {
+        Expr::Binary { op, left: left.into().into(), right: right.into().into() }
     }
 
     /// Any op with three operands.
     #[must_use]
-    pub fn ternary(op: TernaryOp, a: Expr, b: Expr, c: Expr) -> Expr {
-        Expr::Ternary { op, operands: [a.into(), b.into(), c.into()] }
+    pub fn ternary(op: TernaryOp, a: impl Into<Expr>, b: impl Into<Expr>, c: impl Into<Expr>) -> Expr {
+        Expr::Ternary { op, operands: [a.into().into(), b.into().into(), c.into().into()] }
     }
 }
 
-/// A builder per op, named by its mnemonic, from the rows in [`vyre_spec::op`].
+/// A builder per op, named by its mnemonic and explained by its doc, from the rows in [`vyre_spec::op`]. The first operand is `self`, so
+/// that `Expr::min(a, b)` and `a.min(b)` are the same.
 macro_rules! unary_builders {
-    ($( $name:ident $op:ident; )*) => {
+    ($( $name:ident $op:ident $doc:literal; )*) => {
         impl Expr { $(
-            #[doc = concat!("The op `", stringify!($name), "`.")]
+            #[doc = concat!("`", stringify!($name), "`: ", $doc, ".")]
             #[must_use]
-            #[allow(clippy::should_implement_trait, reason = "named by mnemonic; it makes IR and computes nothing")]
-            pub fn $name(operand: Expr) -> Expr {
-                Expr::unary(UnaryOp::$op, operand)
+            #[allow(clippy::should_implement_trait, clippy::wrong_self_convention, reason = "named by mnemonic; it makes IR and computes nothing")]
+            pub fn $name(self) -> Expr {
+                Expr::unary(UnaryOp::$op, self)
             }
         )* }
     };
@@ -429,13 +418,13 @@ macro_rules! unary_builders {
 
 /// See [`unary_builders`].
 macro_rules! binary_builders {
-    ($( $name:ident $op:ident; )*) => {
+    ($( $name:ident $op:ident $doc:literal; )*) => {
         impl Expr { $(
-            #[doc = concat!("The op `", stringify!($name), "`.")]
+            #[doc = concat!("`", stringify!($name), "`: ", $doc, ".")]
             #[must_use]
             #[allow(clippy::should_implement_trait, reason = "named by mnemonic; it makes IR and computes nothing")]
-            pub fn $name(left: Expr, right: Expr) -> Expr {
-                Expr::binary(BinaryOp::$op, left, right)
+            pub fn $name(self, right: impl Into<Expr>) -> Expr {
+                Expr::binary(BinaryOp::$op, self, right)
             }
         )* }
     };
@@ -443,15 +432,42 @@ macro_rules! binary_builders {
 
 /// See [`unary_builders`].
 macro_rules! ternary_builders {
-    ($( $name:ident $op:ident; )*) => {
+    ($( $name:ident $op:ident $doc:literal; )*) => {
         impl Expr { $(
-            #[doc = concat!("The op `", stringify!($name), "`.")]
+            #[doc = concat!("`", stringify!($name), "`: ", $doc, ".")]
             #[must_use]
-            pub fn $name(first: Expr, second: Expr, third: Expr) -> Expr {
-                Expr::ternary(TernaryOp::$op, first, second, third)
+            pub fn $name(self, second: impl Into<Expr>, third: impl Into<Expr>) -> Expr {
+                Expr::ternary(TernaryOp::$op, self, second, third)
             }
         )* }
     };
+}
+
+/// Builders of the ids and counts along the three axes.
+macro_rules! id_builders {
+    ($( $variant:ident: $x:ident $y:ident $z:ident, $doc:literal; )*) => {
+        impl Expr { $(
+            id_builders!($variant X $x "x" $doc);
+            id_builders!($variant Y $y "y" $doc);
+            id_builders!($variant Z $z "z" $doc);
+        )* }
+    };
+    ($variant:ident $axis:ident $name:ident $letter:literal $doc:literal) => {
+        #[doc = concat!($doc, " along ", $letter, ".")]
+        #[must_use]
+        pub fn $name() -> Expr {
+            Expr::Builtin(Builtin::$variant(Axis::$axis))
+        }
+    };
+}
+
+id_builders! {
+    Invocation: gid_x gid_y gid_z, "`gid`: the position of the invocation in the whole dispatch,";
+    Workgroup: wid_x wid_y wid_z, "`wid`: the position of its workgroup,";
+    Local: lid_x lid_y lid_z, "`lid`: the position of the invocation in its workgroup,";
+    InvocationCount: gid_count_x gid_count_y gid_count_z, "`gid_count`: how many invocations the dispatch has";
+    WorkgroupCount: wid_count_x wid_count_y wid_count_z, "`wid_count`: how many workgroups the dispatch has";
+    LocalCount: lid_count_x lid_count_y lid_count_z, "`lid_count`: how many invocations a workgroup has";
 }
 
 vyre_spec::unary_ops!(unary_builders);

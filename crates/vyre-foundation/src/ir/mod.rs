@@ -18,6 +18,7 @@ mod expr;
 mod literal;
 mod name;
 mod node;
+mod operators;
 mod program;
 mod tree;
 

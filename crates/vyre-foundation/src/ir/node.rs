@@ -424,38 +424,38 @@ impl Node {
 
     /// `let name = value`
     #[must_use]
-    pub fn let_bind(name: impl Into<Name>, value: Expr) -> Node {
-        Node::Let { name: name.into(), value: value.into() }
+    pub fn let_bind(name: impl Into<Name>, value: impl Into<Expr>) -> Node {
+        Node::Let { name: name.into(), value: value.into().into() }
     }
 
     /// `name = value`
     #[must_use]
-    pub fn assign(name: impl Into<Name>, value: Expr) -> Node {
-        Node::Assign { name: name.into(), value: value.into() }
+    pub fn assign(name: impl Into<Name>, value: impl Into<Expr>) -> Node {
+        Node::Assign { name: name.into(), value: value.into().into() }
     }
 
     /// `buffer[index] = value`
     #[must_use]
-    pub fn store(buffer: impl Into<Name>, index: Expr, value: Expr) -> Node {
-        Store { buffer: buffer.into(), index, value }.into()
+    pub fn store(buffer: impl Into<Name>, index: impl Into<Expr>, value: impl Into<Expr>) -> Node {
+        Store { buffer: buffer.into(), index: index.into(), value: value.into() }.into()
     }
 
     /// `if cond { then }`
     #[must_use]
-    pub fn if_then(cond: Expr, then: Vec<Node>) -> Node {
-        Node::If { cond: cond.into(), then: then.into(), otherwise: Body::default() }
+    pub fn if_then(cond: impl Into<Expr>, then: Vec<Node>) -> Node {
+        Node::If { cond: cond.into().into(), then: then.into(), otherwise: Body::default() }
     }
 
     /// `if cond { then } else { otherwise }`
     #[must_use]
-    pub fn if_then_else(cond: Expr, then: Vec<Node>, otherwise: Vec<Node>) -> Node {
-        Node::If { cond: cond.into(), then: then.into(), otherwise: otherwise.into() }
+    pub fn if_then_else(cond: impl Into<Expr>, then: Vec<Node>, otherwise: Vec<Node>) -> Node {
+        Node::If { cond: cond.into().into(), then: then.into(), otherwise: otherwise.into() }
     }
 
     /// `for var in from..to { body }`
     #[must_use]
-    pub fn loop_for(var: impl Into<Name>, from: Expr, to: Expr, body: Vec<Node>) -> Node {
-        Loop { var: var.into(), from, to, body: body.into() }.into()
+    pub fn loop_for(var: impl Into<Name>, from: impl Into<Expr>, to: impl Into<Expr>, body: Vec<Node>) -> Node {
+        Loop { var: var.into(), from: from.into(), to: to.into(), body: body.into() }.into()
     }
 
     /// `barrier`
@@ -496,14 +496,20 @@ impl Node {
 
     /// `atomic.op(buffer, index, operands…)`
     #[must_use]
-    pub fn atomic(op: AtomicOp, buffer: impl Into<Name>, index: Expr, operands: Vec<Expr>) -> Node {
-        Atomic { result: None, op, buffer: buffer.into(), index, operands }.into()
+    pub fn atomic(op: AtomicOp, buffer: impl Into<Name>, index: impl Into<Expr>, operands: Vec<Expr>) -> Node {
+        Atomic { result: None, op, buffer: buffer.into(), index: index.into(), operands }.into()
     }
 
     /// `let result = atomic.op(buffer, index, operands…)`
     #[must_use]
-    pub fn let_atomic(result: impl Into<Name>, op: AtomicOp, buffer: impl Into<Name>, index: Expr, operands: Vec<Expr>) -> Node {
-        Atomic { result: Some(result.into()), op, buffer: buffer.into(), index, operands }.into()
+    pub fn let_atomic(
+        result: impl Into<Name>,
+        op: AtomicOp,
+        buffer: impl Into<Name>,
+        index: impl Into<Expr>,
+        operands: Vec<Expr>,
+    ) -> Node {
+        Atomic { result: Some(result.into()), op, buffer: buffer.into(), index: index.into(), operands }.into()
     }
 
     /// `let result = subgroup.op(operands…)`

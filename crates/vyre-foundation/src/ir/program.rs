@@ -12,6 +12,7 @@ use crate::validate::{Validated, validate};
 use crate::wire;
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
 use vyre_spec::limits::MAX_NESTING;
 use vyre_spec::{DataType, FloatMode};
@@ -320,6 +321,26 @@ impl Eq for Program {}
 impl Hash for Program {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.fingerprint().hash(state);
+    }
+}
+
+/// Reads the text form, which messages call `program`; [`crate::text::parse`] gives it another name. The program may still be invalid:
+/// see [`Program::validated`].
+///
+/// ```
+/// use vyre_foundation::ir::Program;
+///
+/// let text = "program ones { workgroup 64\n buffer out: output u32 @0\n out[gid.x] = 1 }";
+/// let program: Program = text.parse()?;
+/// assert!(program.validated().is_ok());
+/// assert_eq!(program.to_string().parse::<Program>()?, program);
+/// # Ok::<(), vyre_foundation::Report>(())
+/// ```
+impl FromStr for Program {
+    type Err = Report;
+
+    fn from_str(text: &str) -> Result<Program, Report> {
+        crate::text::parse("program", text)
     }
 }
 

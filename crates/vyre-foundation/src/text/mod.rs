@@ -33,7 +33,7 @@ use vyre_spec::ErrorCode;
 
 pub use format::format;
 pub use printer::print;
-pub use render::render;
+pub use render::{render, summary};
 pub use types::parse_data_type;
 pub use value::{format_value, parse_value};
 

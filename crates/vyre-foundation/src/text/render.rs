@@ -31,6 +31,24 @@ pub fn render(report: &Report, color: bool) -> String {
     drawn.join("\n\n")
 }
 
+/// One mistake without its text, for those who show the place themselves: the message with its code, what was expected, what stands
+/// elsewhere, and the advice, a line each.
+#[must_use]
+pub fn summary(source: Option<&Source>, diagnostic: &Diagnostic) -> String {
+    let mut lines = vec![format!("{} [{}]", cut(&diagnostic.message), diagnostic.code.name())];
+    lines.push(label(diagnostic));
+    let related = diagnostic.related.iter().zip(std::iter::repeat(source)).filter_map(|((location, what), source)| {
+        let source = source?;
+        let (start, end) = inside(&source.text, source.span(*location));
+        let first = source.text[start..end].lines().next().unwrap_or_default();
+        Some(format!("{}: {}", code(&cut(first)), cut(what)))
+    });
+    lines.extend(related.take(MAX_DIAGNOSTICS));
+    lines.extend(help(source, diagnostic).map(|help| format!("help: {help}")));
+    lines.retain(|line| !line.is_empty());
+    lines.join("\n")
+}
+
 fn draw(renderer: &Renderer, source: Option<&Source>, diagnostic: &Diagnostic) -> String {
     let level = if diagnostic.code.is_warning() { Level::WARNING } else { Level::ERROR };
     let title = level.primary_title(cut(&diagnostic.message)).id(diagnostic.code.name());

@@ -385,7 +385,7 @@ impl<'a> Decoder<'a> {
             }
             NodeTag::Store => {
                 let buffer = self.name()?;
-                Node::store(buffer, self.expr(below)?, self.expr(below)?)
+                Node::store(buffer, self.expr::<Expr>(below)?, self.expr::<Expr>(below)?)
             }
             NodeTag::Atomic => {
                 let result = self.optional_name()?;

@@ -77,7 +77,7 @@ vectorised! {
     /// Ops whose operands are 32-bit; their results are too.
     pub(super) fn unary_narrow(op: UnaryOp, ty: Scalar, mode: FloatMode, a: &'a [u32], out: &'a mut [u32]) -> () {
         macro_rules! arms {
-            ($( $name:ident $op:ident; )*) => {
+            ($( $name:ident $op:ident $doc:literal; )*) => {
                 by_narrow_type!(ty, mode, (TY, MODE) => match op {
                     $( UnaryOp::$op => map1(a, out, |a| unary(UnaryOp::$op, TY, MODE, a)), )*
                 })
@@ -98,7 +98,7 @@ vectorised! {
         out: &'a mut [u32],
     ) -> () {
         macro_rules! arms {
-            ($( $name:ident $op:ident; )*) => {
+            ($( $name:ident $op:ident $doc:literal; )*) => {
                 by_narrow_type!(ty, mode, (TY, MODE) => match op {
                     $( BinaryOp::$op => map2(a, b, out, |a, b| binary(BinaryOp::$op, TY, MODE, a, b)), )*
                 })
@@ -119,7 +119,7 @@ vectorised! {
     ) -> () {
         let [a, b, c] = operands;
         macro_rules! arms {
-            ($( $name:ident $op:ident; )*) => {
+            ($( $name:ident $op:ident $doc:literal; )*) => {
                 by_narrow_type!(ty, mode, (TY, MODE) => match op {
                     $( TernaryOp::$op => map3(a, b, c, out, |a, b, c| ternary(TernaryOp::$op, TY, MODE, a, b, c)), )*
                 })
