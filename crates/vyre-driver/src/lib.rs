@@ -11,7 +11,7 @@
 //! - [`json`]: errors of every layer for programs to read.
 //! - [`launch`]: a program's identity as devices take it.
 //! - [`route`](mod@route): which backend can run a program, and why others cannot.
-//! - [`Dispatch`]: one dispatch by the names of buffers, with typed values.
+//! - [`Backend`], [`Buffer`], [`Dispatch`], [`Pipeline`]: the same by the names of buffers, with typed values: what people write.
 
 pub mod backend;
 pub mod device;
@@ -32,4 +32,4 @@ pub use backend::{
 };
 pub use device::{Device, Ran};
 pub use route::route;
-pub use typed::{Dispatch, Results};
+pub use typed::{Backend, Buffer, Dispatch, Pipeline, Results, Running, Timing, Values};

@@ -45,7 +45,7 @@ use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use std::fmt;
 use std::process::ExitCode;
 use std::sync::Arc;
-use vyre_driver::{BackendError, VyreBackend};
+use vyre_driver::{Backend, BackendError, VyreBackend};
 use vyre_worker::caught;
 
 /// Gives a backend's crate its tests; see [`kit`](crate::kit). The function opens the backend, each time anew.
@@ -86,9 +86,15 @@ impl Opened for Box<dyn VyreBackend> {
     }
 }
 
-impl<E: fmt::Display> Opened for Result<Box<dyn VyreBackend>, E> {
+impl Opened for Backend {
     fn opened(self) -> Result<Box<dyn VyreBackend>, String> {
-        self.map_err(|error| error.to_string())
+        Ok(Box::new(self))
+    }
+}
+
+impl<B: Opened, E: fmt::Display> Opened for Result<B, E> {
+    fn opened(self) -> Result<Box<dyn VyreBackend>, String> {
+        self.map_err(|error| error.to_string())?.opened()
     }
 }
 

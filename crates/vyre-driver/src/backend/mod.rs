@@ -15,6 +15,7 @@
 mod compiled;
 mod config;
 mod error;
+mod forward;
 mod pending;
 pub mod registry;
 mod resource;
@@ -22,6 +23,7 @@ mod resource;
 pub use compiled::CompiledPipeline;
 pub use config::DispatchConfig;
 pub use error::{BackendError, ResidentError};
+pub(crate) use forward::{forward, forward_properties};
 pub use pending::{PendingDispatch, ReadyPending};
 pub(crate) use resource::fill_batch;
 pub use resource::{OutputBuffers, ResidentRange, ResidentStep, Resource, TimedDispatchResult, fill_outputs};

@@ -6,15 +6,12 @@
 
 use super::{
     BackendError, CompiledPipeline, DispatchConfig, OutputBuffers, PendingDispatch, ReadyPending, ResidentStep, Resource,
-    TimedDispatchResult, VyreBackend,
+    TimedDispatchResult, VyreBackend, forward_properties,
 };
-use crate::device::Device;
 use crate::grid_sync;
 use crate::observability::{self, Counters, total, total_borrowed};
-use crate::pipeline::PipelineCacheSnapshot;
-use std::collections::HashSet;
 use std::sync::Arc;
-use vyre_foundation::ir::{OpId, Program};
+use vyre_foundation::ir::Program;
 
 /// A backend that can be opened.
 #[derive(Debug)]
@@ -167,61 +164,10 @@ fn borrowed(inputs: &[Vec<u8>]) -> Vec<&[u8]> {
     inputs.iter().map(Vec::as_slice).collect()
 }
 
-/// Methods that are those of the backend inside.
-macro_rules! forward {
-    ($(fn $name:ident(&self $(, $arg:ident: $type:ty)*) -> $result:ty;)*) => {
-        $(fn $name(&self $(, $arg: $type)*) -> $result {
-            self.inner.$name($($arg),*)
-        })*
-    };
-}
-
 // A method that is not forwarded would silently be the default of the trait.
 #[deny(clippy::missing_trait_methods)]
 impl VyreBackend for GridSyncSplit {
-    forward! {
-        fn id(&self) -> &'static str;
-        fn version(&self) -> &'static str;
-        fn device_fingerprint(&self) -> String;
-        fn device_name(&self) -> String;
-        fn device(&self) -> Option<Arc<dyn Device>>;
-        fn pipeline_cache_snapshot(&self) -> Option<PipelineCacheSnapshot>;
-        fn allocate_resident(&self, byte_len: usize) -> Result<Resource, BackendError>;
-        fn upload_resident(&self, resource: &Resource, bytes: &[u8]) -> Result<(), BackendError>;
-        fn upload_resident_many(&self, uploads: &[(&Resource, &[u8])]) -> Result<(), BackendError>;
-        fn upload_resident_at(&self, resource: &Resource, dst_offset_bytes: usize, bytes: &[u8]) -> Result<(), BackendError>;
-        fn upload_resident_at_many(&self, uploads: &[(&Resource, usize, &[u8])]) -> Result<(), BackendError>;
-        fn download_resident(&self, resource: &Resource) -> Result<Vec<u8>, BackendError>;
-        fn download_resident_range(&self, resource: &Resource, offset: usize, length: usize) -> Result<Vec<u8>, BackendError>;
-        fn download_resident_ranges(&self, ranges: &[(&Resource, usize, usize)]) -> Result<Vec<Vec<u8>>, BackendError>;
-        fn free_resident(&self, resource: Resource) -> Result<(), BackendError>;
-        fn resident_size(&self, resource: &Resource) -> Result<u64, BackendError>;
-        fn copy_resident(&self, from: &Resource, from_offset: usize, to: &Resource, to_offset: usize, length: usize) -> Result<(), BackendError>;
-        fn supported_ops(&self) -> &HashSet<OpId>;
-        fn supports_subgroup_ops(&self) -> bool;
-        fn supports_f16(&self) -> bool;
-        fn supports_bf16(&self) -> bool;
-        fn supports_f64(&self) -> bool;
-        fn supports_tensor_cores(&self) -> bool;
-        fn supports_async_compute(&self) -> bool;
-        fn supports_indirect_dispatch(&self) -> bool;
-        fn supports_speculation(&self) -> bool;
-        fn supports_persistent_thread_dispatch(&self) -> bool;
-        fn supports_grid_sync(&self) -> bool;
-        fn allows_host_grid_sync_split(&self) -> bool;
-        fn is_distributed(&self) -> bool;
-        fn max_workgroup_size(&self) -> [u32; 3];
-        fn max_compute_workgroups_per_dimension(&self) -> u32;
-        fn max_compute_invocations_per_workgroup(&self) -> u32;
-        fn subgroup_size(&self) -> Option<u32>;
-        fn max_storage_buffer_bytes(&self) -> u64;
-        fn prepare(&self) -> Result<(), BackendError>;
-        fn flush(&self) -> Result<(), BackendError>;
-        fn shutdown(&self) -> Result<(), BackendError>;
-        fn device_lost(&self) -> bool;
-        fn try_recover(&self) -> Result<(), BackendError>;
-        fn backend_metric_snapshot(&self) -> Vec<(&'static str, u64)>;
-    }
+    forward_properties!();
 
     fn dispatch(&self, program: &Program, inputs: &[Vec<u8>], config: &DispatchConfig) -> Result<Vec<Vec<u8>>, BackendError> {
         self.counters.dispatch(config, total(inputs), || match self.splits(program) {
