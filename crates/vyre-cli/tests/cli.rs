@@ -79,12 +79,15 @@ const XOR: &str = "examples/xor.vyre";
 /// Its input is of i8.
 const NARROW: &str = "checks/run/memory/load.i8.vyre";
 
-/// Every `$ cargo run --release -- …` in the README gives what stands below it.
+/// Every `$ cargo run --release -- …` in the README and in the pages of the book gives what stands below it.
 #[test]
-fn commands_in_the_readme_print_what_it_shows() {
-    let readme = std::fs::read_to_string(root().join("README.md")).expect("the README");
+fn commands_in_the_pages_print_what_they_show() {
+    let docs =
+        std::fs::read_dir(root().join("docs")).expect("there are pages").map(|entry| entry.expect("it can be read").path());
+    let pages = docs.filter(|path| path.extension().is_some_and(|extension| extension == "md")).chain([root().join("README.md")]);
+    let text: String = pages.map(|page| std::fs::read_to_string(page).expect("a page")).collect();
     let mut commands = 0;
-    for block in readme.split("```console\n").skip(1) {
+    for block in text.split("```console\n").skip(1) {
         let block = block.split("```").next().unwrap_or(block);
         let (command, shown) = block.split_once('\n').unwrap_or((block, ""));
         let Some(args) = command.strip_prefix("$ cargo run --release -- ") else { continue };
@@ -94,7 +97,7 @@ fn commands_in_the_readme_print_what_it_shows() {
         assert_eq!(trimmed(&(outcome.out + &outcome.err)), trimmed(shown), "{command}");
         commands += 1;
     }
-    assert!(commands >= 2, "the README shows {commands} commands");
+    assert!(commands >= 9, "the pages show {commands} commands");
 }
 
 #[test]
