@@ -4,6 +4,8 @@
 //! - `uniform`: all invocations of a workgroup apply the op with the same operands to one element. Whatever their order, the element
 //!   takes the same values one after the other, so the old values are the same ones, and their sum is compared.
 //! - `contested`: the same for `compare_exchange`, on a value that one in four cases expects: of all invocations one may succeed.
+//! - `tickets`, `chain`: some invocations take a number each, or exchange what they have for what another had: which one gets which is
+//!   open, and each must be given out once.
 //! - `mixed`: with operands of their own, for ops that leave the same value in every order.
 //! - `index`: the same in workgroup memory at indices of which many are out of bounds.
 
@@ -58,8 +60,18 @@ pub(super) fn atomics() -> Vec<OpSpec> {
                 specs.push(mixed(*op, t));
                 specs.push(index(*op, t));
             }
-            if *op == AtomicOp::CompareExchange {
-                specs.push(contested(t));
+            match op {
+                AtomicOp::CompareExchange => specs.push(contested(t)),
+                AtomicOp::Add => specs.push(tickets(*op, t, "OLD / k")),
+                AtomicOp::Sub => specs.push(tickets(*op, t, "(0 - OLD) / k")),
+                AtomicOp::Exchange => specs.push(chain(t)),
+                AtomicOp::Load
+                | AtomicOp::Store
+                | AtomicOp::Min
+                | AtomicOp::Max
+                | AtomicOp::And
+                | AtomicOp::Or
+                | AtomicOp::Xor => {}
             }
         }
     }
@@ -199,6 +211,66 @@ fn contested(t: Scalar) -> OpSpec {
         put([sum], outputs[1]);
     });
     finish(spec.law(AtomicOp::CompareExchange.info().law).program(text(storage)).alternative("workgroup", text(local)))
+}
+
+/// Invocations with an odd flag take a ticket, `k` apart; `rank` is which one it was. Every rank is counted.
+fn tickets(op: AtomicOp, t: Scalar, rank: &str) -> OpSpec {
+    let (old, by) = if t == Scalar::U32 { ("old", "k") } else { ("u32(old)", "i32(k)") };
+    let take = |buffer: &str, element: &str| {
+        let rank = rank.replace("OLD", old);
+        format!("let old = atomic.{op}({buffer}, {element}, {by})\natomic.add(marks, wid.x * SIZE + {rank}, 1)\n")
+    };
+    let head = |tile: &str| {
+        format!(
+            "program p {{\nworkgroup SIZE\nbuffer flags: read u32 @0\nbuffer step: read u32 @1\nbuffer next: output {t} @2\n\
+             buffer marks: output u32 @3\n{tile}let k = step[wid.x] % 1000 + 1\nlet flag = flags[gid.x]\n"
+        )
+    };
+    let storage = format!("{}if flag % 2 == 1 {{\n{}}}\n}}", head(""), take("next", "wid.x"));
+    let returned = format!("{}if flag % 2 == 0 {{\nreturn\n}}\n{}}}", head(""), take("next", "wid.x"));
+    let looped = format!(
+        "{}for turn in 0..2 {{\nif flag % 2 == 1 && turn == flag / 2 % 2 {{\n{}}}\n}}\n}}",
+        head(""),
+        take("next", "wid.x")
+    );
+    let local = format!(
+        "{}if flag % 2 == 1 {{\n{}}}\nbarrier\nif lid.x == 0 {{\nnext[wid.x] = tile[0]\n}}\n}}",
+        head(&format!("buffer tile: workgroup {t}[1]\n")),
+        take("tile", "0")
+    );
+    let buffers = Grouped::new(
+        [(DataType::U32, Count::Each), (DataType::U32, Count::One)],
+        [(DataType::from(t), Count::One), (DataType::U32, Count::Each)],
+    );
+    let spec = buffers.spec(format!("atomic.{op}.tickets:{t}"), move |group, outputs| {
+        let taken = group.u32s(0).into_iter().filter(|flag| flag % 2 == 1).count() as u32;
+        let sum = (group.u32s(1)[0] % 1000 + 1) * taken;
+        put([if op == AtomicOp::Sub { sum.wrapping_neg() } else { sum }], outputs[0]);
+        put((0..group.size as u32).map(|rank| u32::from(rank < taken)), outputs[1]);
+    });
+    let spec = spec.program(text(storage)).alternative("returned", text(returned)).alternative("looped", text(looped));
+    finish(spec.alternative("workgroup", text(local)))
+}
+
+/// Invocations with an odd flag leave their number and take the one that was there. Every number is taken once, or stays.
+fn chain(t: Scalar) -> OpSpec {
+    let (old, own, left) =
+        if t == Scalar::U32 { ("old", "lid.x + 1", "tile[0]") } else { ("u32(old)", "i32(lid.x + 1)", "u32(tile[0])") };
+    let program = |enter: &str, leave: &str| {
+        format!(
+            "program p {{\nworkgroup SIZE\nbuffer flags: read u32 @0\nbuffer marks: output u32 @1\nbuffer tile: workgroup {t}[1]\n\
+             let flag = flags[gid.x]\n{enter}let old = atomic.exchange(tile, 0, {own})\nif {old} > 0 {{\n\
+             atomic.add(marks, wid.x * SIZE + {old} - 1, 1)\n}}\n{leave}barrier\n\
+             if lid.x == 0 && {left} > 0 {{\natomic.add(marks, wid.x * SIZE + {left} - 1, 1)\n}}\n}}"
+        )
+    };
+    let direct = program("if flag % 2 == 1 {\n", "}\n");
+    let looped = program("for turn in 0..2 {\nif flag % 2 == 1 && turn == flag / 2 % 2 {\n", "}\n}\n");
+    let buffers = Grouped::new([(DataType::U32, Count::Each)], [(DataType::U32, Count::Each)]);
+    let spec = buffers.spec(format!("atomic.exchange.chain:{t}"), move |group, outputs| {
+        put(group.u32s(0).into_iter().map(|flag| flag % 2), outputs[0]);
+    });
+    finish(spec.program(text(direct)).alternative("looped", text(looped)))
 }
 
 fn mixed(op: AtomicOp, t: Scalar) -> OpSpec {
