@@ -46,7 +46,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use style::{ColorChoice, Style};
 use vyre::Report;
-use vyre::diagnostic::Source;
 use vyre::files;
 use vyre::ir::Program;
 
@@ -319,6 +318,7 @@ fn load(path: &str) -> Result<Program, Failure> {
     }
     let program = vyre::wire::from_wire(&bytes).map_err(|error| in_file(path, error.into()))?;
     // What is wrong in it is shown in its text, under the name of the file.
-    let source = Source { name: format!("{path} as text"), ..vyre::text::print(&program) };
+    let mut source = vyre::text::print(&program);
+    source.name = format!("{path} as text");
     Ok(Program::with_source(program.parts().clone(), Some(Arc::new(source))))
 }

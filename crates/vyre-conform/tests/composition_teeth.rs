@@ -89,7 +89,7 @@ fn exprs(expr: &mut Expr, left: &mut usize, what: &mut Option<String>) {
         | Expr::Var(_)
         | Expr::Builtin(_)
         | Expr::Len(_)
-        | Expr::Load { .. }
+        | Expr::Load(_)
         | Expr::Unary { .. }
         | Expr::Ternary { .. }
         | Expr::Cast { .. }

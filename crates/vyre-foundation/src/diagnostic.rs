@@ -164,7 +164,7 @@ impl Diagnostic {
     }
 }
 
-/// Where the parts of a program stand in a text.
+/// Where the declarations of a program stand in a text.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Spans {
     /// The program's name.
@@ -179,27 +179,36 @@ pub struct Spans {
     pub consts: Vec<Span>,
     /// The buffers: whole, name, element, count, binding.
     pub buffers: Vec<[Span; 5]>,
-    /// Statements and expressions by place: whole and head.
+}
+
+/// Where its statements and expressions stand.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct TreeSpans {
+    /// All of them by place: whole and head.
     pub tree: Vec<(Span, Span)>,
     /// The variables that results of operations are put into, by the places of the operations, in order.
     pub results: Vec<(NodeId, Span)>,
     /// The ops of atomic operations, by their places, in order; those of others are their heads.
     pub operations: Vec<(NodeId, Span)>,
-    /// Where the lines begin.
-    pub(crate) lines: Lines,
 }
 
-/// Where the lines of a text begin; found when first asked for. It follows from the text, so all are equal.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Lines(OnceLock<Vec<u32>>);
+/// What follows from a text and is found when first asked for. So all are equal.
+#[derive(Clone, Debug)]
+struct Found<T>(OnceLock<T>);
 
-impl PartialEq for Lines {
+impl<T> Default for Found<T> {
+    fn default() -> Self {
+        Found(OnceLock::new())
+    }
+}
+
+impl<T> PartialEq for Found<T> {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-impl Eq for Lines {}
+impl<T> Eq for Found<T> {}
 
 /// Parts of a program that are poisoned: a mistake was reported there, and nothing more is said about it. Of a poisoned expression
 /// nothing is known, but those below it are as they were written. A poisoned name may be declared by something that could not be
@@ -285,6 +294,11 @@ impl Mistakes {
         self.found.truncate(count);
     }
 
+    /// Counts so many more, which are not worked out.
+    pub(crate) fn count_more(&mut self, more: usize) {
+        self.more += more;
+    }
+
     /// Adds what others found. Each has its own limit, so that none hides what stands before it in the text.
     pub fn append(&mut self, mut other: Mistakes) {
         self.found.append(&mut other.found);
@@ -329,20 +343,41 @@ pub fn one_of<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
 }
 
 /// A text and where in it the parts of its program are.
+///
+/// Where statements and expressions are is asked for after a mistake only, and would take more memory than many of them. So the text is
+/// read again for it.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Source {
     /// What the text is called in messages; usually a path.
     pub name: String,
     /// The text, shorter than 4 GiB.
     pub text: String,
-    /// Where the parts are.
+    /// Where the declarations are.
     pub spans: Spans,
+    tree: Found<TreeSpans>,
+    lines: Found<Vec<u32>>,
 }
 
 impl Source {
+    /// A text with a program whose declarations are there.
+    pub(crate) fn new(name: &str, text: String, spans: Spans) -> Source {
+        Source { name: name.into(), text, spans, ..Source::default() }
+    }
+
+    /// The same, when it is known where the statements and expressions are.
+    pub(crate) fn with_tree(self, tree: TreeSpans) -> Source {
+        Source { tree: Found(tree.into()), ..self }
+    }
+
+    /// Where the statements and expressions are.
+    #[must_use]
+    pub fn tree(&self) -> &TreeSpans {
+        self.tree.0.get_or_init(|| crate::text::tree_spans(&self.text))
+    }
+
     /// Where each line begins.
     pub(crate) fn lines(&self) -> &[u32] {
-        self.spans.lines.0.get_or_init(|| {
+        self.lines.0.get_or_init(|| {
             let ends = self.text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
             std::iter::once(0).chain(ends.map(|(end, _)| end as u32 + 1)).collect()
         })
@@ -365,14 +400,16 @@ impl Source {
             Location::Subgroup => Some(spans.subgroup),
             Location::Const(n) => spans.consts.get(n as usize).copied(),
             Location::Buffer(n, part) => spans.buffers.get(n as usize).map(|spans| spans[part as usize]),
-            Location::Tree(NodeId(n)) => spans.tree.get(n as usize).map(|spans| spans.0),
-            Location::Head(NodeId(n)) => spans.tree.get(n as usize).map(|spans| spans.1),
+            Location::Tree(NodeId(n)) => self.tree().tree.get(n as usize).map(|spans| spans.0),
+            Location::Head(NodeId(n)) => self.tree().tree.get(n as usize).map(|spans| spans.1),
             Location::Result(place) => {
-                spans.results.binary_search_by_key(&place, |(place, _)| *place).ok().map(|n| spans.results[n].1)
+                let results = &self.tree().results;
+                results.binary_search_by_key(&place, |(place, _)| *place).ok().map(|n| results[n].1)
             }
             Location::Operation(place) => {
-                let found = spans.operations.binary_search_by_key(&place, |(place, _)| *place);
-                found.map_or_else(|_| Some(self.span(Location::Head(place))), |n| Some(spans.operations[n].1))
+                let operations = &self.tree().operations;
+                let found = operations.binary_search_by_key(&place, |(place, _)| *place);
+                found.map_or_else(|_| Some(self.span(Location::Head(place))), |n| Some(operations[n].1))
             }
         };
         found.unwrap_or(spans.program)

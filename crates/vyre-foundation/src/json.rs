@@ -9,7 +9,7 @@
 
 use crate::ir::{
     Access, Atomic, AtomicOp, BinaryOp, Body, BufferDecl, Builtin, Child, ConstDecl, Element, Expr, FloatMode, Item, Literal,
-    Loop, Name, Node, Parts, Program, Scalar, Size, Store, Subgroup, SubgroupOp, TernaryOp, UnaryOp,
+    Load, Loop, Name, Node, Parts, Program, Scalar, Size, Store, Subgroup, SubgroupOp, TernaryOp, UnaryOp,
 };
 use crate::memory_model::MemoryOrdering;
 use crate::specialize::SpecValue;
@@ -241,7 +241,7 @@ fn row(item: Item<'_>, below: &[u32]) -> Row {
                 Row::Builtin { name: format!("{base}.{field}") }
             }
             Expr::Len(buffer) => Row::Len { buffer: text(buffer) },
-            Expr::Load { buffer, .. } => Row::Load { buffer: text(buffer), index: below[0] },
+            Expr::Load(load) => Row::Load { buffer: text(&load.buffer), index: below[0] },
             Expr::Unary { op, .. } => Row::Unary { op: op.mnemonic().into(), args: [below[0]] },
             Expr::Binary { op, .. } => Row::Binary { op: op.mnemonic().into(), args: [below[0], below[1]] },
             Expr::Ternary { op, .. } => Row::Ternary { op: op.mnemonic().into(), args: [below[0], below[1], below[2]] },
@@ -348,7 +348,7 @@ impl Below<'_> {
                 Built::Expr(Expr::Builtin(found.ok_or_else(|| unknown("builtin", &name))?))
             }
             Row::Len { buffer } => Built::Expr(Expr::Len(buffer.into())),
-            Row::Load { buffer, index } => Built::Expr(Expr::Load { buffer: buffer.into(), index: self.child(index)? }),
+            Row::Load { buffer, index } => Built::Expr(Load { buffer: buffer.into(), index: self.child(index)? }.into()),
             Row::Unary { op, args: [operand] } => {
                 let op = UnaryOp::from_mnemonic(&op).ok_or_else(|| unknown("unary op", &op))?;
                 Built::Expr(Expr::Unary { op, operand: self.child(operand)? })
@@ -359,11 +359,11 @@ impl Below<'_> {
             }
             Row::Ternary { op, args: [a, b, c] } => {
                 let op = TernaryOp::from_mnemonic(&op).ok_or_else(|| unknown("ternary op", &op))?;
-                Built::Expr(Expr::Ternary { op, operands: [self.child(a)?, self.child(b)?, self.child(c)?] })
+                Built::Expr(Expr::Ternary { op, operands: Box::new([self.child(a)?, self.child(b)?, self.child(c)?]) })
             }
             Row::Cast { to, value } => Built::Expr(Expr::Cast { to: scalar(&to)?, value: self.child(value)? }),
             Row::Bitcast { to, value } => Built::Expr(Expr::Bitcast { to: scalar(&to)?, value: self.child(value)? }),
-            Row::Vector { args } => Built::Expr(Expr::Vector { components: self.exprs(&args)? }),
+            Row::Vector { args } => Built::Expr(Expr::Vector { components: self.exprs(&args)?.into() }),
             Row::Extract { component, vector } => Built::Expr(Expr::Extract { component, vector: self.child(vector)? }),
         })
     }

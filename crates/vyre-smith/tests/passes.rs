@@ -120,10 +120,10 @@ fn with_traps(program: &Program, wanted: &dyn Fn(NodeId) -> bool) -> Program {
             }
             for expr in node.exprs() {
                 for (item, _) in Walk::expr(expr) {
-                    if let Item::Expr(Expr::Load { buffer, index }) = item
+                    if let Item::Expr(Expr::Load(load)) = item
                         && wanted(NodeId(*next))
                     {
-                        out.push(trap_unless_below(buffer, index));
+                        out.push(trap_unless_below(&load.buffer, &load.index));
                     }
                     *next += 1;
                 }

@@ -13,7 +13,21 @@ use vyre_worker::Case;
 /// Names another buffer wherever one is named.
 fn rename(body: &mut Body, name: &dyn Fn(&Name) -> Option<Name>) {
     fn expr(here: &mut Expr, name: &dyn Fn(&Name) -> Option<Name>) {
-        if let Expr::Load { buffer, .. } | Expr::Len(buffer) = here
+        let buffer = match here {
+            Expr::Load(load) => Some(&mut load.buffer),
+            Expr::Len(buffer) => Some(buffer),
+            Expr::Lit(_)
+            | Expr::Var(_)
+            | Expr::Builtin(_)
+            | Expr::Unary { .. }
+            | Expr::Binary { .. }
+            | Expr::Ternary { .. }
+            | Expr::Cast { .. }
+            | Expr::Bitcast { .. }
+            | Expr::Vector { .. }
+            | Expr::Extract { .. } => None,
+        };
+        if let Some(buffer) = buffer
             && let Some(other) = name(buffer)
         {
             *buffer = other;

@@ -162,8 +162,8 @@ fn range(ty: Scalar) -> (i128, i128) {
 /// A change of loads of one element type, from what is loaded.
 pub(super) fn on_load(element: DataType, change: impl Fn(&mut Site<'_>, Expr) -> Expr + Send + Sync + 'static) -> Change {
     on_expr(move |site, expr| {
-        let Expr::Load { buffer, .. } = expr else { return None };
-        (site.buffer(buffer)?.element == element).then(|| change(site, expr.clone()))
+        let Expr::Load(load) = expr else { return None };
+        (site.buffer(&load.buffer)?.element == element).then(|| change(site, expr.clone()))
     })
 }
 

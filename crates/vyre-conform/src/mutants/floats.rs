@@ -145,7 +145,7 @@ fn add_flush(list: &mut List) {
     for ty in TypeSet::FLOAT.iter() {
         let load = on_expr(move |site, expr| {
             let of = site.scalar();
-            matches!(expr, Expr::Load { .. }).then_some(()).filter(|()| of == Some(ty))?;
+            matches!(expr, Expr::Load(_)).then_some(()).filter(|()| of == Some(ty))?;
             Some(flushed(site, ty, expr.clone()))
         });
         let copied = move || of_expr(&[ty], ty, |row| row.into_iter().next().unwrap_or_else(|| lit(ty, 0)));

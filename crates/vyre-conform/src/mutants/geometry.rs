@@ -6,7 +6,7 @@ use super::rewrite::{Change, on_binary, on_expr, on_node};
 use super::tail::resized;
 use super::witness::{case, words};
 use super::{Class, List, Witness};
-use vyre_foundation::ir::{Access, Axis, BinaryOp, Builtin, Expr, Loop, Node, Scalar};
+use vyre_foundation::ir::{Access, Axis, BinaryOp, Builtin, Expr, Load, Loop, Node, Scalar};
 use vyre_reference::Schedule;
 use vyre_reference::faults::BulkFault;
 
@@ -95,7 +95,8 @@ fn add_sizes(list: &mut List) {
         put("store-plus-one", Fault::Code(moved));
         put("last-workgroup-lost", Fault::Groups(LostGroups::LastOf(2)));
         let shared = on_expr(|site, expr| {
-            let Expr::Load { buffer, index } = expr else { return None };
+            let Expr::Load(load) = expr else { return None };
+            let Load { buffer, index } = &**load;
             site.buffer(buffer).filter(|buffer| buffer.access == Access::Workgroup)?;
             Some(Expr::load(buffer, Expr::bitxor(Expr::clone(index), Expr::u32(1))))
         });

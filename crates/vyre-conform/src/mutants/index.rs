@@ -5,7 +5,7 @@ use super::floats::launched;
 use super::rewrite::{Change, Site, on_expr, on_node};
 use super::witness::mix;
 use super::{Class, List, Witness, witness};
-use vyre_foundation::ir::{Access, AtomicOp, BufferDecl, DataType, Expr, Name, Node, Program, Scalar};
+use vyre_foundation::ir::{Access, AtomicOp, BufferDecl, DataType, Expr, Load, Name, Node, Program, Scalar};
 use vyre_foundation::kernel::Buffer;
 use vyre_spec::Storage;
 use vyre_worker::Case;
@@ -16,7 +16,8 @@ pub(super) type Wrong = fn(&Name, &mut Site<'_>, Expr) -> Expr;
 /// A change of the index of loads from some buffers.
 pub(super) fn on_loads(wanted: impl Fn(&Buffer) -> bool + Send + Sync + 'static, wrong: Wrong) -> Change {
     on_expr(move |site, expr| {
-        let Expr::Load { buffer, index } = expr else { return None };
+        let Expr::Load(load) = expr else { return None };
+        let Load { buffer, index } = &**load;
         site.buffer(buffer).filter(|buffer| wanted(buffer))?;
         let index = wrong(buffer, site, Expr::clone(index));
         Some(Expr::load(buffer, index))

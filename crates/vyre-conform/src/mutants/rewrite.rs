@@ -71,7 +71,7 @@ impl<'a> Site<'a> {
     pub fn bind(&mut self, value: Expr) -> Expr {
         match value {
             Expr::Lit(_) | Expr::Var(_) | Expr::Builtin(_) | Expr::Len(_) => value,
-            Expr::Load { .. }
+            Expr::Load(_)
             | Expr::Unary { .. }
             | Expr::Binary { .. }
             | Expr::Ternary { .. }
@@ -129,7 +129,7 @@ impl<'a> Site<'a> {
     fn expr(&mut self, change: &Change, expr: &mut Expr) {
         let (place, in_index) = (self.place, self.in_index);
         self.place += 1;
-        self.in_index |= matches!(expr, Expr::Load { .. });
+        self.in_index |= matches!(expr, Expr::Load(_));
         expr.children_mut().for_each(|child| self.expr(change, child));
         self.in_index = in_index;
         let Change::Expr(change) = change else { return };

@@ -279,7 +279,7 @@ impl WeakKey {
                 | Expr::Var(_)
                 | Expr::Builtin(_)
                 | Expr::Len(_)
-                | Expr::Load { .. }
+                | Expr::Load(_)
                 | Expr::Unary { .. }
                 | Expr::Ternary { .. }
                 | Expr::Cast { .. }

@@ -7,7 +7,7 @@ use super::ops::pure_ops;
 use super::rewrite::{Change, Site, on_binary, on_expr, on_node};
 use super::witness::{apply, mix, of_op};
 use super::{Class, List, Witness};
-use vyre_foundation::ir::{Axis, BinaryOp, BufferDecl, Builtin, DataType, Expr, Name, Node, OpId, Program, Scalar};
+use vyre_foundation::ir::{Axis, BinaryOp, BufferDecl, Builtin, DataType, Expr, Load, Name, Node, OpId, Program, Scalar};
 use vyre_foundation::kernel::Kernel;
 use vyre_reference::faults::BulkFault;
 use vyre_spec::Storage;
@@ -49,7 +49,8 @@ pub(super) fn add(list: &mut List) {
         let zero = Fault::Code(tail_stores(|_| true, width, false));
         list.add(Class::Tail, format!("store-zero-beyond-{width}"), zero, || pairs_of_63(&DataType::U32));
         let loads = on_expr(move |site, expr| {
-            let Expr::Load { buffer, index } = expr else { return None };
+            let Expr::Load(load) = expr else { return None };
+            let Load { buffer, index } = &**load;
             let zero = lit(site.scalar()?, 0);
             let index = site.bind(Expr::clone(index));
             Some(Expr::select(in_tail(buffer, index.clone(), width), zero, Expr::load(buffer, index)))

@@ -594,9 +594,8 @@ fn buffers_used(body: &[Node]) -> HashSet<Name> {
     for (stop, _) in Walk::body(body) {
         match stop {
             Stop::Node(node) => used.extend(node.access().map(|(buffer, _)| buffer.clone())),
-            Stop::Expr(Expr::Len(buffer) | Expr::Load { buffer, .. }) => {
-                used.insert(buffer.clone());
-            }
+            Stop::Expr(Expr::Len(buffer)) => drop(used.insert(buffer.clone())),
+            Stop::Expr(Expr::Load(load)) => drop(used.insert(load.buffer.clone())),
             Stop::Expr(_) => {}
         }
     }

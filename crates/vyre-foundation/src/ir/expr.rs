@@ -7,7 +7,8 @@ use std::fmt;
 use std::ops::Deref;
 use vyre_spec::{Axis, BinaryOp, Builtin, Scalar, TernaryOp, UnaryOp};
 
-/// A pure expression: reads variables, ids and memory, changes nothing.
+/// A pure expression: reads variables, ids and memory, changes nothing. Three words, because programs are full of them; what would
+/// take more is in a box.
 pub enum Expr {
     /// A constant.
     Lit(Literal),
@@ -18,12 +19,7 @@ pub enum Expr {
     /// How many elements a buffer has; `u32`.
     Len(Name),
     /// One element of a buffer, widened to its value type; the zero of that type out of bounds. The index is `u32`.
-    Load {
-        /// The buffer.
-        buffer: Name,
-        /// The element.
-        index: Child,
-    },
+    Load(Box<Load>),
     /// An op on one operand.
     Unary {
         /// The op; its table row has the types.
@@ -45,7 +41,7 @@ pub enum Expr {
         /// The op; its table row has the types.
         op: TernaryOp,
         /// The operands in order.
-        operands: [Child; 3],
+        operands: Box<[Child; 3]>,
     },
     /// The value converted to another scalar; a float never becomes a bool.
     Cast {
@@ -64,7 +60,7 @@ pub enum Expr {
     /// A vector of 2 to 4 components of one type: `u32`, `i32` or `f32`.
     Vector {
         /// The components in order.
-        components: Vec<Child>,
+        components: Box<[Child]>,
     },
     /// One component of a vector.
     Extract {
@@ -73,6 +69,20 @@ pub enum Expr {
         /// Which component, from 0.
         component: u8,
     },
+}
+
+/// The parts of [`Expr::Load`].
+pub struct Load {
+    /// The buffer.
+    pub buffer: Name,
+    /// The element.
+    pub index: Child,
+}
+
+impl From<Load> for Expr {
+    fn from(parts: Load) -> Self {
+        Expr::Load(Box::new(parts))
+    }
 }
 
 /// An expression below another: a box whose drop does not recurse, so that any depth is safe.
@@ -170,7 +180,7 @@ impl Expr {
     pub fn is_leaf(&self) -> bool {
         match self {
             Expr::Lit(_) | Expr::Var(_) | Expr::Builtin(_) | Expr::Len(_) => true,
-            Expr::Load { .. }
+            Expr::Load(_)
             | Expr::Unary { .. }
             | Expr::Binary { .. }
             | Expr::Ternary { .. }
@@ -185,7 +195,8 @@ impl Expr {
     #[must_use]
     pub fn name(&self) -> Option<&Name> {
         match self {
-            Expr::Var(name) | Expr::Len(name) | Expr::Load { buffer: name, .. } => Some(name),
+            Expr::Var(name) | Expr::Len(name) => Some(name),
+            Expr::Load(load) => Some(&load.buffer),
             Expr::Lit(_)
             | Expr::Builtin(_)
             | Expr::Unary { .. }
@@ -202,7 +213,8 @@ impl Expr {
     #[must_use]
     pub fn name_mut(&mut self) -> Option<&mut Name> {
         match self {
-            Expr::Var(name) | Expr::Len(name) | Expr::Load { buffer: name, .. } => Some(name),
+            Expr::Var(name) | Expr::Len(name) => Some(name),
+            Expr::Load(load) => Some(&mut load.buffer),
             Expr::Lit(_)
             | Expr::Builtin(_)
             | Expr::Unary { .. }
@@ -225,13 +237,13 @@ impl Expr {
     pub(super) fn child_lists(&self) -> ([Option<&Child>; 2], &[Child]) {
         match self {
             Expr::Lit(_) | Expr::Var(_) | Expr::Builtin(_) | Expr::Len(_) => ([None; 2], &[]),
-            Expr::Load { index: only, .. }
-            | Expr::Unary { operand: only, .. }
+            Expr::Load(load) => ([Some(&load.index), None], &[]),
+            Expr::Unary { operand: only, .. }
             | Expr::Cast { value: only, .. }
             | Expr::Bitcast { value: only, .. }
             | Expr::Extract { vector: only, .. } => ([Some(only), None], &[]),
             Expr::Binary { left, right, .. } => ([Some(left), Some(right)], &[]),
-            Expr::Ternary { operands, .. } => ([None; 2], operands),
+            Expr::Ternary { operands, .. } => ([None; 2], &operands[..]),
             Expr::Vector { components } => ([None; 2], components),
         }
     }
@@ -240,13 +252,13 @@ impl Expr {
     pub fn children_mut(&mut self) -> impl Iterator<Item = &mut Child> {
         let (few, many): ([Option<&mut Child>; 2], &mut [Child]) = match self {
             Expr::Lit(_) | Expr::Var(_) | Expr::Builtin(_) | Expr::Len(_) => ([None, None], &mut []),
-            Expr::Load { index: only, .. }
-            | Expr::Unary { operand: only, .. }
+            Expr::Load(load) => ([Some(&mut load.index), None], &mut []),
+            Expr::Unary { operand: only, .. }
             | Expr::Cast { value: only, .. }
             | Expr::Bitcast { value: only, .. }
             | Expr::Extract { vector: only, .. } => ([Some(only), None], &mut []),
             Expr::Binary { left, right, .. } => ([Some(left), Some(right)], &mut []),
-            Expr::Ternary { operands, .. } => ([None, None], operands),
+            Expr::Ternary { operands, .. } => ([None, None], &mut operands[..]),
             Expr::Vector { components } => ([None, None], components),
         };
         few.into_iter().flatten().chain(many)
@@ -260,10 +272,13 @@ impl Expr {
             Expr::Var(name) => Expr::Var(name.clone()),
             Expr::Builtin(builtin) => Expr::Builtin(*builtin),
             Expr::Len(buffer) => Expr::Len(buffer.clone()),
-            Expr::Load { buffer, index } => Expr::Load { buffer: buffer.clone(), index: child(index) },
+            Expr::Load(load) => Load { buffer: load.buffer.clone(), index: child(&load.index) }.into(),
             Expr::Unary { op, operand } => Expr::Unary { op: *op, operand: child(operand) },
             Expr::Binary { op, left, right } => Expr::Binary { op: *op, left: child(left), right: child(right) },
-            Expr::Ternary { op, operands: [a, b, c] } => Expr::Ternary { op: *op, operands: [child(a), child(b), child(c)] },
+            Expr::Ternary { op, operands } => {
+                let [a, b, c] = &**operands;
+                Expr::Ternary { op: *op, operands: Box::new([child(a), child(b), child(c)]) }
+            }
             Expr::Cast { to, value } => Expr::Cast { to: *to, value: child(value) },
             Expr::Bitcast { to, value } => Expr::Bitcast { to: *to, value: child(value) },
             Expr::Vector { components } => Expr::Vector { components: components.iter().map(child).collect() },
@@ -325,7 +340,7 @@ impl Expr {
     /// `buffer[index]`
     #[must_use]
     pub fn load(buffer: impl Into<Name>, index: impl Into<Expr>) -> Expr {
-        Expr::Load { buffer: buffer.into(), index: index.into().into() }
+        Load { buffer: buffer.into(), index: index.into().into() }.into()
     }
 
     /// `len(buffer)`
@@ -397,7 +412,7 @@ impl Expr {
     /// Any op with three operands.
     #[must_use]
     pub fn ternary(op: TernaryOp, a: impl Into<Expr>, b: impl Into<Expr>, c: impl Into<Expr>) -> Expr {
-        Expr::Ternary { op, operands: [a.into().into(), b.into().into(), c.into().into()] }
+        Expr::Ternary { op, operands: Box::new([a.into().into(), b.into().into(), c.into().into()]) }
     }
 }
 

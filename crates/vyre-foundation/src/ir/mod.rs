@@ -23,7 +23,7 @@ mod program;
 mod tree;
 
 pub use buffer::{Access, BufferDecl, Element, Size};
-pub use expr::{Child, Expr};
+pub use expr::{Child, Expr, Load};
 pub use literal::{F32Bits, F64Bits, Literal};
 pub use name::Name;
 pub use node::{Atomic, Body, Loop, Node, Store, Subgroup};

@@ -231,7 +231,7 @@ impl Program {
                 }
                 Item::Expr(expr) => {
                     counts.exprs += 1;
-                    counts.accesses += usize::from(matches!(expr, Expr::Load { .. }));
+                    counts.accesses += usize::from(matches!(expr, Expr::Load(_)));
                 }
             }
         }

@@ -1,12 +1,11 @@
-//! What the parser reads: the program with every span, and with integers whose type is not decided yet.
+//! What the parser reads: the IR, with integers whose type is not decided yet.
 //!
-//! Declarations have their final form already. Statements and expressions mirror the IR; parentheses leave a trace in the spans only.
+//! Most of a text becomes IR at once, because whatever stands between the two has to be held in memory beside both. What the IR has no
+//! place for is said beside it: which integers have no type yet, and what stands in for something that could not be read.
 
-use super::number;
 use crate::diagnostic::{Poison, Span};
-use crate::ir::{BufferDecl, ConstDecl, FloatMode, Literal, Name, Size};
-use crate::memory_model::MemoryOrdering;
-use vyre_spec::{AtomicOp, BinaryOp, Builtin, Scalar, SubgroupOp, TernaryOp, UnaryOp};
+use crate::ir::{BufferDecl, ConstDecl, Expr, FloatMode, Literal, Name, Node, Size};
+use vyre_spec::Scalar;
 
 /// A program.
 pub(super) struct Program {
@@ -14,14 +13,10 @@ pub(super) struct Program {
     pub(super) name: Option<Name>,
     /// The name, or the word `raw`.
     pub(super) name_span: Span,
-    /// From the first word to the closing brace.
-    pub(super) span: Span,
     pub(super) header: Header,
-    pub(super) body: Vec<Stmt>,
-    /// How many statements and expressions there are at most.
-    pub(super) nodes: usize,
-    /// How many integers without a type there are at most.
-    pub(super) open: usize,
+    pub(super) body: Vec<Node>,
+    /// What is said beside the body about each of its literals and vectors, in the order of the walk.
+    pub(super) readings: Vec<Reading>,
 }
 
 /// The declarations.
@@ -39,89 +34,41 @@ pub(super) struct Header {
     pub(super) poison: Poison,
 }
 
-/// A statement.
-pub(super) struct Stmt {
-    pub(super) kind: StmtKind,
-    pub(super) span: Span,
-    pub(super) head: Span,
-}
-
-/// Two words, because lists of statements can be long.
-pub(super) enum StmtKind {
-    Let(Box<(Name, Expr)>),
-    Assign(Box<(Name, Expr)>),
-    Store(Box<(Name, [Expr; 2])>),
-    Atomic(Box<Atomic>),
-    Subgroup(Box<Subgroup>),
-    If(Box<(Expr, [Vec<Stmt>; 2])>),
-    Loop(Box<Loop>),
-    Break,
-    Continue,
-    Return,
-    Barrier(MemoryOrdering),
-    Trap(u32),
-    /// One without statements is not boxed.
-    #[expect(clippy::box_collection, reason = "all statements are as large as the largest")]
-    Block(Option<Box<Vec<Stmt>>>),
-    Region(Box<(Name, Vec<Stmt>)>),
-}
-
-/// An atomic operation.
-pub(super) struct Atomic {
-    pub(super) result: Option<(Name, Span)>,
-    pub(super) op: AtomicOp,
-    /// Where the op stands.
-    pub(super) function: Span,
-    pub(super) buffer: Name,
-    pub(super) index: Expr,
-    pub(super) operands: Vec<Expr>,
-}
-
-/// A subgroup operation.
-pub(super) struct Subgroup {
-    pub(super) result: Option<(Name, Span)>,
-    pub(super) op: SubgroupOp,
-    pub(super) operands: Vec<Expr>,
-}
-
-/// A loop.
-pub(super) struct Loop {
-    pub(super) var: Name,
-    pub(super) bounds: [Expr; 2],
-    pub(super) body: Vec<Stmt>,
-}
-
-/// An expression.
-pub(super) struct Expr {
-    pub(super) kind: ExprKind,
-    /// Without parentheses around it.
-    pub(super) span: Span,
-    /// With them.
+/// An expression, and what is around it in the text.
+pub(super) struct Built {
+    pub(super) expr: Expr,
+    /// Where it stands, with the parentheses around it.
     pub(super) outer: Span,
-    pub(super) head: Span,
     /// How many expressions are on the longest path from here downwards, this one included; as [`crate::ir::Walk`] will count them.
     pub(super) height: u32,
 }
 
-/// Three words: only a vector needs them all, and the capacities that no vector has tell the variants apart.
-pub(super) enum ExprKind {
-    Lit(Literal),
-    /// An integer whose type its context decides; what it says is at its span.
+/// What the tree does not say about a literal or a vector.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum Reading {
+    /// Nothing: it is what it is.
+    Plain,
+    /// It is an integer whose type its context decides. Its magnitude stands there.
     Open,
-    Var(Name),
-    Builtin(Builtin),
-    Len(Name),
-    Load(Box<(Name, Expr)>),
-    Unary(UnaryOp, Box<Expr>),
-    Binary(BinaryOp, Box<[Expr; 2]>),
-    Ternary(TernaryOp, Box<[Expr; 3]>),
-    Cast(Scalar, Box<Expr>),
-    Bitcast(Scalar, Box<Expr>),
-    Vector(Vec<Expr>),
-    Extract(Box<Expr>, u8),
-    /// Something with a mistake that was reported, over these operands.
-    #[expect(clippy::box_collection, reason = "all expressions are as large as the largest")]
-    Unknown(Box<Vec<Expr>>),
+    /// The same with a minus.
+    OpenNegative,
+    /// The same for an integer that is too large for every type.
+    OpenTooLarge,
+    /// It is something with a mistake that was reported, as a vector of its operands.
+    Unknown,
+}
+
+impl Reading {
+    /// The integer whose type is open, which stands in the tree as this.
+    pub(super) fn open(self, magnitude: u64) -> Option<OpenInt> {
+        let open = |negative, magnitude| Some(OpenInt { negative, magnitude });
+        match self {
+            Reading::Open => open(false, Some(magnitude)),
+            Reading::OpenNegative => open(true, Some(magnitude)),
+            Reading::OpenTooLarge => open(false, None),
+            Reading::Plain | Reading::Unknown => None,
+        }
+    }
 }
 
 /// An integer without suffix.
@@ -133,12 +80,6 @@ pub(super) struct OpenInt {
 }
 
 impl OpenInt {
-    /// The integer without suffix at this span of a text. Between its sign and its digits there may be space and comments.
-    pub(super) fn at(text: &str) -> OpenInt {
-        let digits = text.rsplit(char::is_whitespace).next().unwrap_or_default().trim_start_matches('-');
-        OpenInt { negative: text.starts_with('-'), magnitude: number::int(digits).flatten() }
-    }
-
     /// The integer as a constant of type `scalar`; `None` if that is no integer type or the number does not fit.
     pub(super) fn of_type(self, scalar: Scalar) -> Option<Literal> {
         let magnitude = i128::from(self.magnitude?);

@@ -71,10 +71,13 @@ fn is_function(word: &str) -> bool {
 #[must_use]
 pub fn classify(text: &str) -> Vec<(Span, Class)> {
     let lexed = lex(text);
-    let said = |n: usize| lexed.tokens.get(n).map_or("", |token| &text[token.span.start as usize..token.span.end as usize]);
+    let said = |n: usize| {
+        let span = lexed.tokens.get(n.min(lexed.tokens.len() - 1)).span;
+        &text[span.start as usize..span.end as usize]
+    };
     let declared = |keyword: &str| -> HashSet<String> {
         let named = (1..lexed.tokens.len()).filter(|n| said(n - 1) == keyword);
-        named.map(|n| if lexed.tokens[n].kind == Kind::Quoted { unquoted(said(n)) } else { said(n).into() }).collect()
+        named.map(|n| if lexed.tokens.kind(n) == Kind::Quoted { unquoted(said(n)) } else { said(n).into() }).collect()
     };
     let (buffers, constants) = (declared(Keyword::Buffer.word()), declared(Keyword::Const.word()));
     let mut parts: Vec<(Span, Class)> = lexed.comments.iter().map(|comment| (comment.span, Class::Comment)).collect();

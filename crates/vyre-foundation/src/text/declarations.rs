@@ -80,7 +80,7 @@ impl Parser<'_> {
         let (buffer, constant) = (self.header.buffers.len() as u32, self.header.consts.len() as u32);
         let parts = [BufferPart::Element, BufferPart::Count, BufferPart::Binding].map(|part| Location::Buffer(buffer, part));
         parts.into_iter().chain([Location::Const(constant)]).for_each(|part| self.header.poison.forget(part));
-        if self.slice(self.tokens[start].span) == SUBGROUP {
+        if self.slice(self.tokens.get(start).span) == SUBGROUP {
             self.header.poison.add(Location::Subgroup);
         }
     }
@@ -98,7 +98,7 @@ impl Parser<'_> {
 
     /// A number, or the name of a constant.
     fn size(&mut self, what: &str) -> Parsed<(Size, Span)> {
-        match self.token().kind {
+        match self.kind() {
             Kind::Word | Kind::Quoted => {
                 let (name, span) = self.name(what)?;
                 Ok((Size::Const(name), span))
@@ -115,7 +115,7 @@ impl Parser<'_> {
         let mut spans = [None; 3];
         let start = self.span();
         for axis in Axis::ALL {
-            let more = match self.token().kind {
+            let more = match self.kind() {
                 Kind::Word => !self.word().is_some_and(|word| self.is_keyword(word)),
                 Kind::Quoted | Kind::Number => true,
                 Kind::String | Kind::Punct | Kind::Bad | Kind::End => false,

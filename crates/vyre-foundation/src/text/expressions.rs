@@ -3,7 +3,7 @@
 //! Infix operators are those of the op tables and bind as they say there; comparisons do not chain. A `-` right before a number
 //! belongs to the number, unless a component is taken from that: `-3` is a literal, `-(3)` and `-x` are negations.
 
-use super::ast::{Expr, ExprKind};
+use super::ast::{Built, OpenInt, Reading};
 use super::declarations::Value;
 use super::foreign::{self, Instead};
 use super::lexer::Kind;
@@ -11,7 +11,7 @@ use super::names::{is_builtin_base, is_reserved};
 use super::parser::{Mark, Parsed, Parser, push_in_small_steps};
 use super::suggest::nearest;
 use crate::diagnostic::{Diagnostic, Fix, Location, Span};
-use crate::ir::{Literal, Name};
+use crate::ir::{Child, Expr, Literal, Load, Name};
 use vyre_spec::limits::MAX_NESTING;
 use vyre_spec::{BinaryOp, Builtin, ErrorCode, Precedence, Scalar, Spelling, TernaryOp, UnaryOp};
 
@@ -76,34 +76,52 @@ fn function_names() -> impl Iterator<Item = &'static str> {
     ops.chain(Scalar::ALL.into_iter().map(Scalar::name)).chain(["len", "vec", "bitcast"])
 }
 
+/// One that was read, and where its parts stand.
+struct Comparison {
+    operator: Span,
+    operands: [Span; 2],
+    /// Whether its first operand is `true` or `false`.
+    of_bool: bool,
+}
+
+fn is_bool(built: &Built) -> bool {
+    matches!(built.expr, Expr::Lit(Literal::Bool(_)))
+}
+
 impl Parser<'_> {
     /// An expression whose root is at `depth`.
-    pub(super) fn expr(&mut self, depth: u32) -> Parsed<Expr> {
+    pub(super) fn expr(&mut self, depth: u32) -> Parsed<Built> {
         self.check_depth(depth)?;
         self.binary(None, depth)
     }
 
     /// An expression of operators that bind tighter than `outer`.
-    fn binary(&mut self, outer: Option<Precedence>, depth: u32) -> Parsed<Expr> {
+    fn binary(&mut self, outer: Option<Precedence>, depth: u32) -> Parsed<Built> {
+        let begin = self.begin();
         let mut left = self.unary(depth)?;
-        let mut compared: Option<Span> = None;
+        let mut compared: Option<Comparison> = None;
         let mut chained = false;
         while let Some((op, precedence)) = self.infix().filter(|(_, precedence)| Some(*precedence) > outer) {
             let operator = self.bump_marked(Mark::Infix(precedence));
             self.check_depth(depth + 1)?;
             let right = self.binary(Some(precedence), depth + 1)?;
-            if precedence == Precedence::Compare
-                && let Some(first) = compared.replace(operator)
-                && !std::mem::replace(&mut chained, true)
-            {
-                self.chained(&left, first, operator, &right);
+            if precedence == Precedence::Compare {
+                let first = Comparison { operator, operands: [left.outer, right.outer], of_bool: is_bool(&left) };
+                match compared.replace(first) {
+                    Some(first) if !std::mem::replace(&mut chained, true) => self.chained(&first, operator, &right),
+                    Some(_) | None => {}
+                }
             }
-            let span = left.outer.to(right.outer);
-            let kind = match chained {
-                true => ExprKind::Unknown(Box::new(vec![left, right])),
-                false => ExprKind::Binary(op, Box::new([left, right])),
+            let below = left.height.max(right.height);
+            let spans = [left.outer.to(right.outer), operator];
+            let operands = [Child::from(left.expr), right.expr.into()];
+            left = match chained {
+                true => self.list(operands.into(), Reading::Unknown, below, begin, spans, depth)?,
+                false => {
+                    let [left, right] = operands;
+                    self.node(Expr::Binary { op, left, right }, below, begin, spans, depth)?
+                }
             };
-            left = self.node(kind, span, operator, depth)?;
         }
         Ok(left)
     }
@@ -115,17 +133,16 @@ impl Parser<'_> {
 
     #[cold]
     #[inline(never)]
-    fn chained(&mut self, left: &Expr, first: Span, second: Span, right: &Expr) {
+    fn chained(&mut self, left: &Comparison, second: Span, right: &Built) {
         let mut diagnostic = Diagnostic::new(ErrorCode::E0105, "comparisons do not chain")
             .at(Location::Text(second))
-            .related(Location::Text(first), "the first comparison");
-        let ExprKind::Binary(_, operands) = &left.kind else { return };
-        let [a, b, c] = [&operands[0], &operands[1], right].map(|operand| self.slice(operand.outer));
-        let (first, second) = (self.slice(first), self.slice(second));
+            .related(Location::Text(left.operator), "the first comparison");
+        let [a, b] = left.operands.map(|operand| self.slice(operand));
+        let c = self.slice(right.outer);
+        let (first, second) = (self.slice(left.operator), self.slice(second));
         // Between bools, one comparison is meant to be an operand of the other; otherwise both are meant to hold.
-        let is_bool = |expr: &Expr| matches!(expr.kind, ExprKind::Lit(Literal::Bool(_)));
         let equates = |operator: &str| matches!(operator, "==" | "!=");
-        let (help, text) = if is_bool(&operands[0]) || equates(first) && !equates(second) {
+        let (help, text) = if left.of_bool || equates(first) && !equates(second) {
             ("put one of them in parentheses", format!("{a} {first} ({b} {second} {c})"))
         } else if is_bool(right) || equates(second) && !equates(first) {
             ("put one of them in parentheses", format!("({a} {first} {b}) {second} {c}"))
@@ -133,7 +150,7 @@ impl Parser<'_> {
             ("join them with `&&`", format!("{a} {first} {b} && {b} {second} {c}"))
         };
         diagnostic = if text.len() <= 80 && !text.contains('\n') {
-            let whole = Location::Text(left.outer.to(right.outer));
+            let whole = Location::Text(left.operands[0].to(right.outer));
             diagnostic.fix(help, Fix::Replace(whole, text))
         } else {
             diagnostic.help(help)
@@ -141,9 +158,10 @@ impl Parser<'_> {
         self.mistake(diagnostic);
     }
 
-    fn unary(&mut self, depth: u32) -> Parsed<Expr> {
+    fn unary(&mut self, depth: u32) -> Parsed<Built> {
         self.check_depth(depth)?;
         let Some(op) = self.punct().and_then(prefix_op) else { return self.postfix(depth) };
+        let begin = self.begin();
         if op == UnaryOp::Neg && self.punct_ahead(2) != Some(".") {
             let start = self.span();
             if let Some(literal) = self.literal_expr(start) {
@@ -151,28 +169,29 @@ impl Parser<'_> {
             }
         }
         let operator = self.bump_marked(Mark::Prefix);
-        let operand = self.unary(depth + 1)?;
-        let span = operator.to(operand.outer);
-        self.node(ExprKind::Unary(op, Box::new(operand)), span, operator, depth)
+        let Built { expr, outer, height } = self.unary(depth + 1)?;
+        self.node(Expr::Unary { op, operand: expr.into() }, height, begin, [operator.to(outer), operator], depth)
     }
 
-    fn postfix(&mut self, depth: u32) -> Parsed<Expr> {
+    fn postfix(&mut self, depth: u32) -> Parsed<Built> {
         let start = self.span();
-        let mut expr = self.primary(depth)?;
+        let begin = self.begin();
+        let mut built = self.primary(depth)?;
         while self.is(".") {
             self.bump();
-            let kind = match self.word().and_then(component) {
-                Some(component) => ExprKind::Extract(Box::new(expr), component),
-                None => {
-                    self.no_component()?;
-                    ExprKind::Unknown(Box::new(vec![expr]))
-                }
-            };
+            let component = self.word().and_then(component);
+            if component.is_none() {
+                self.no_component()?;
+            }
             let head = self.bump();
-            let span = start.to(head);
-            expr = self.node(kind, span, head, depth)?;
+            let spans = [start.to(head), head];
+            let (vector, below) = (built.expr.into(), built.height);
+            built = match component {
+                Some(component) => self.node(Expr::Extract { vector, component }, below, begin, spans, depth)?,
+                None => self.list(vec![vector], Reading::Unknown, below, begin, spans, depth)?,
+            };
         }
-        Ok(expr)
+        Ok(built)
     }
 
     #[cold]
@@ -188,7 +207,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn primary(&mut self, depth: u32) -> Parsed<Expr> {
+    fn primary(&mut self, depth: u32) -> Parsed<Built> {
         if self.missing_operand == Some(self.at) {
             return Ok(self.stand_in(self.previous()));
         }
@@ -208,7 +227,7 @@ impl Parser<'_> {
             return Ok(literal);
         }
         let Some(word) = self.word() else {
-            return match self.token().kind {
+            return match self.kind() {
                 Kind::Quoted => {
                     let (name, span) = self.name("an expression")?;
                     self.variable(name, span, depth)
@@ -245,7 +264,7 @@ impl Parser<'_> {
     /// The mistake that no expression begins here. Behind an operator at the end of a line something unknown stands in.
     #[cold]
     #[inline(never)]
-    fn no_expression(&mut self, diagnostic: Diagnostic) -> Parsed<Expr> {
+    fn no_expression(&mut self, diagnostic: Diagnostic) -> Parsed<Built> {
         if !self.line_ended() || self.operator_at(self.at - 1).is_none() {
             return Err(self.refuse(diagnostic));
         }
@@ -255,51 +274,55 @@ impl Parser<'_> {
 
     #[cold]
     #[inline(never)]
-    fn keyword_in_expression(&mut self, word: &str) -> Parsed<Expr> {
+    fn keyword_in_expression(&mut self, word: &str) -> Parsed<Built> {
         let diagnostic = self.unexpected_diagnostic("an expression");
         if self.line_ended() { self.no_expression(diagnostic) } else { Err(self.unexpected_keyword(word, diagnostic)) }
     }
 
     /// The operator, infix or prefix, that this token is.
     fn operator_at(&self, token: usize) -> Option<&str> {
-        self.punct_of(&self.tokens[token]).filter(|punct| infix_op(punct).is_some() || prefix_op(punct).is_some())
+        self.punct_at(token).filter(|punct| infix_op(punct).is_some() || prefix_op(punct).is_some())
     }
 
     /// The operator that is the last token before the line of the next token, after token `start`.
     pub(super) fn operator_before_line(&self, start: usize) -> Option<usize> {
-        let first = (start..=self.at).rev().find(|at| self.tokens[*at].newline_before)?;
+        let first = (start..=self.at).rev().find(|at| self.tokens.newline_before(*at))?;
         let before = first.checked_sub(1).filter(|before| *before > start)?;
         self.operator_at(before).map(|_| before)
     }
 
     /// A literal with its sign, if one is here.
     #[inline(never)]
-    fn literal_expr(&mut self, start: Span) -> Option<Expr> {
-        let kind = match self.literal()? {
-            Value::Known(literal) => ExprKind::Lit(literal),
-            Value::Open(_) => ExprKind::Open,
-            Value::Wrong => ExprKind::Unknown(Box::default()),
-        };
+    fn literal_expr(&mut self, start: Span) -> Option<Built> {
+        let value = self.literal()?;
         let span = start.to(self.previous());
-        self.nodes += 1;
-        self.open += usize::from(matches!(kind, ExprKind::Open));
-        Some(Expr { kind, span, outer: span, head: span, height: 1 })
+        let (literal, reading) = match value {
+            Value::Known(literal) => (literal, Reading::Plain),
+            Value::Open(OpenInt { negative, magnitude: Some(magnitude) }) => {
+                (Literal::U64(magnitude), if negative { Reading::OpenNegative } else { Reading::Open })
+            }
+            Value::Open(OpenInt { magnitude: None, .. }) => (Literal::U64(0), Reading::OpenTooLarge),
+            Value::Wrong => return Some(self.stand_in(span)),
+        };
+        Some(self.leaf(Expr::Lit(literal), Some(reading), span, span))
     }
 
     /// A variable, or one element of a buffer.
     #[inline(never)]
-    fn variable(&mut self, name: Name, span: Span, depth: u32) -> Parsed<Expr> {
+    fn variable(&mut self, name: Name, span: Span, depth: u32) -> Parsed<Built> {
         if !self.is("[") {
-            return self.node(ExprKind::Var(name), span, span, depth);
+            self.check_depth(depth)?;
+            return Ok(self.leaf(Expr::Var(name), None, span, span));
         }
+        let begin = self.begin();
         self.bump();
-        let index = self.expr(depth + 1)?;
+        let Built { expr, height, .. } = self.expr(depth + 1)?;
         let whole = span.to(self.expect("]")?);
-        self.node(ExprKind::Load(Box::new((name, index))), whole, span, depth)
+        self.node(Load { buffer: name, index: expr.into() }.into(), height, begin, [whole, span], depth)
     }
 
     #[inline(never)]
-    fn builtin(&mut self, base: &str) -> Parsed<Expr> {
+    fn builtin(&mut self, base: &str) -> Parsed<Built> {
         let start = self.bump();
         if !self.is(".") {
             let diagnostic = self.unexpected_diagnostic("`.`");
@@ -312,8 +335,7 @@ impl Parser<'_> {
         match self.word().and_then(|field| Builtin::from_parts(base, field)) {
             Some(builtin) => {
                 let span = start.to(self.bump());
-                self.nodes += 1;
-                Ok(Expr { kind: ExprKind::Builtin(builtin), span, outer: span, head: span, height: 1 })
+                Ok(self.leaf(Expr::Builtin(builtin), None, span, span))
             }
             None => {
                 let parts = Builtin::ALL.iter().map(|builtin| builtin.parts());
@@ -324,71 +346,79 @@ impl Parser<'_> {
     }
 
     #[inline(never)]
-    fn bitcast(&mut self, depth: u32) -> Parsed<Expr> {
+    fn bitcast(&mut self, depth: u32) -> Parsed<Built> {
+        let begin = self.begin();
         let head = self.bump();
         self.mark(Mark::Tight);
         self.expect("<")?;
         let to = self.scalar()?;
         self.close_angle()?;
-        let arguments = self.arguments(depth + 1)?;
-        let span = head.to(self.previous());
-        let kind = match (<[Expr; 1]>::try_from(arguments), to) {
-            (Ok([value]), Some(to)) => ExprKind::Bitcast(to, Box::new(value)),
-            (Ok(arguments), None) => ExprKind::Unknown(Box::new(arguments.into())),
-            (Err(arguments), _) => self.wrong_count("bitcast", 1, arguments, head),
+        let (arguments, below) = self.arguments(depth + 1)?;
+        let spans = [head.to(self.previous()), head];
+        let arguments = match (<[Child; 1]>::try_from(arguments), to) {
+            (Ok([value]), Some(to)) => return self.node(Expr::Bitcast { to, value }, below, begin, spans, depth),
+            (Ok(arguments), None) => arguments.into(),
+            (Err(arguments), _) => {
+                self.wrong_count("bitcast", 1, arguments.len(), head);
+                arguments
+            }
         };
-        self.node(kind, span, head, depth)
+        self.list(arguments, Reading::Unknown, below, begin, spans, depth)
     }
 
     #[inline(never)]
-    fn call(&mut self, word: &str, depth: u32) -> Parsed<Expr> {
+    fn call(&mut self, word: &str, depth: u32) -> Parsed<Built> {
+        let begin = self.begin();
         let head = self.bump();
         if word == "len" {
             self.open_call()?;
             let (buffer, name_span) = self.name("the name of a buffer")?;
             let span = head.to(self.expect(")")?);
-            self.nodes += 1;
-            return Ok(Expr { kind: ExprKind::Len(buffer), span, outer: span, head: name_span, height: 1 });
+            return Ok(self.leaf(Expr::Len(buffer), None, span, name_span));
         }
         let function = function(word);
         if function.is_none() {
             let diagnostic = unknown_function(word, head);
             self.mistake(diagnostic);
         }
-        let arguments = self.arguments(depth + 1)?;
-        let span = head.to(self.previous());
-        let kind = match function {
-            None => Ok(ExprKind::Unknown(Box::new(arguments))),
-            Some(Function::Vector) => Ok(ExprKind::Vector(arguments)),
+        let (arguments, below) = self.arguments(depth + 1)?;
+        let spans = [head.to(self.previous()), head];
+        let over = match function {
+            None => return self.list(arguments, Reading::Unknown, below, begin, spans, depth),
+            Some(Function::Vector) => return self.list(arguments, Reading::Plain, below, begin, spans, depth),
             Some(Function::Cast(to)) => {
-                <[Expr; 1]>::try_from(arguments).map(|[value]| ExprKind::Cast(to, Box::new(value))).map_err(|all| (1, all))
+                <[Child; 1]>::try_from(arguments).map(|[value]| Expr::Cast { to, value }).map_err(|all| (1, all))
             }
             Some(Function::Unary(op)) => {
-                <[Expr; 1]>::try_from(arguments).map(|[operand]| ExprKind::Unary(op, Box::new(operand))).map_err(|all| (1, all))
+                <[Child; 1]>::try_from(arguments).map(|[operand]| Expr::Unary { op, operand }).map_err(|all| (1, all))
             }
             Some(Function::Binary(op)) => {
-                <[Expr; 2]>::try_from(arguments).map(|both| ExprKind::Binary(op, Box::new(both))).map_err(|all| (2, all))
+                <[Child; 2]>::try_from(arguments).map(|[left, right]| Expr::Binary { op, left, right }).map_err(|all| (2, all))
             }
             Some(Function::Ternary(op)) => {
-                <[Expr; 3]>::try_from(arguments).map(|all| ExprKind::Ternary(op, Box::new(all))).map_err(|all| (3, all))
+                let operands = <Box<[Child; 3]>>::try_from(arguments);
+                operands.map(|operands| Expr::Ternary { op, operands }).map_err(|all| (3, all))
             }
         };
-        let kind = kind.unwrap_or_else(|(expected, arguments)| self.wrong_count(word, expected, arguments, head));
-        self.node(kind, span, head, depth)
+        match over {
+            Ok(expr) => self.node(expr, below, begin, spans, depth),
+            Err((expected, arguments)) => {
+                self.wrong_count(word, expected, arguments.len(), head);
+                self.list(arguments, Reading::Unknown, below, begin, spans, depth)
+            }
+        }
     }
 
     #[cold]
     #[inline(never)]
-    fn wrong_count(&mut self, function: &str, expected: usize, arguments: Vec<Expr>, head: Span) -> ExprKind {
+    fn wrong_count(&mut self, function: &str, expected: usize, found: usize, head: Span) {
         let plural = |count: usize| if count == 1 { "1 argument".to_string() } else { format!("{count} arguments") };
-        let found = arguments.len();
         self.mistake(
             Diagnostic::new(ErrorCode::E0313, format!("`{function}` takes {}, found {found}", plural(expected)))
                 .at(Location::Text(head))
                 .expected(plural(expected))
                 .found(plural(found)),
         );
-        ExprKind::Unknown(Box::new(arguments))
     }
 
     /// The `(` of a call.
@@ -397,22 +427,26 @@ impl Parser<'_> {
         self.expect("(")
     }
 
-    /// `(a, b, …)`, each at `depth`.
-    pub(super) fn arguments(&mut self, depth: u32) -> Parsed<Vec<Expr>> {
+    /// `(a, b, …)`, each at `depth`, and the height of the highest.
+    pub(super) fn arguments(&mut self, depth: u32) -> Parsed<(Vec<Child>, u32)> {
         self.open_call()?;
         let mut arguments = Vec::new();
-        while !self.is(")") || !arguments.is_empty() {
-            if !arguments.is_empty() {
+        let mut highest = 0;
+        while !self.is(")") || highest > 0 {
+            if highest > 0 {
                 if !self.is(",") {
                     break;
                 }
                 self.bump();
             }
-            let argument = self.expr(depth)?;
-            push_in_small_steps(&mut arguments, argument);
+            let Built { expr, height, .. } = self.expr(depth)?;
+            highest = height.max(highest);
+            if !self.for_spans() {
+                push_in_small_steps(&mut arguments, Child::from(expr));
+            }
         }
         self.close_call()?;
-        Ok(arguments)
+        Ok((arguments, highest))
     }
 
     /// The `)` of a call.
@@ -423,7 +457,8 @@ impl Parser<'_> {
     /// An operation where only expressions stand: reported, and read for the sake of what follows.
     #[cold]
     #[inline(never)]
-    fn misplaced_operation(&mut self, depth: u32) -> Parsed<Expr> {
+    fn misplaced_operation(&mut self, depth: u32) -> Parsed<Built> {
+        let begin = self.begin();
         let start = self.bump();
         self.expect(".")?;
         let Some(word) = self.word() else { return Err(self.unexpected("the name of an operation")) };
@@ -434,35 +469,15 @@ impl Parser<'_> {
                 .at(Location::Text(span))
                 .help(format!("on a line before: `let result = {family}.{word}(…)`")),
         );
-        let arguments = self.arguments(depth + 1)?;
+        let (mut arguments, mut below) = self.arguments(depth + 1)?;
         // The first argument of an atomic is no expression.
-        let below = if family == "subgroup" { arguments } else { Vec::new() };
-        self.node(ExprKind::Unknown(Box::new(below)), start.to(self.previous()), span, depth)
-    }
-
-    /// An expression over others, unless it is too high to stand at `depth`.
-    pub(super) fn node(&mut self, kind: ExprKind, span: Span, head: Span, depth: u32) -> Parsed<Expr> {
-        let below = match &kind {
-            ExprKind::Lit(_) | ExprKind::Open | ExprKind::Var(_) | ExprKind::Builtin(_) | ExprKind::Len(_) => 0,
-            ExprKind::Load(parts) => parts.1.height,
-            ExprKind::Unary(_, child) | ExprKind::Cast(_, child) | ExprKind::Bitcast(_, child) | ExprKind::Extract(child, _) => {
-                child.height
-            }
-            ExprKind::Binary(_, children) => tallest(&children[..]),
-            ExprKind::Ternary(_, children) => tallest(&children[..]),
-            ExprKind::Vector(children) => tallest(children),
-            ExprKind::Unknown(children) => tallest(children),
-        };
-        if depth + below > MAX_NESTING {
-            return Err(self.too_deep(head));
+        if family != "subgroup" {
+            self.back_to(begin);
+            (arguments, below) = (Vec::new(), 0);
         }
-        self.nodes += 1;
-        Ok(Expr { kind, span, outer: span, head, height: below + 1 })
+        let spans = [start.to(self.previous()), span];
+        self.list(arguments, Reading::Unknown, below, begin, spans, depth)
     }
-}
-
-fn tallest(exprs: &[Expr]) -> u32 {
-    exprs.iter().map(|expr| expr.height).max().unwrap_or(0)
 }
 
 #[cold]

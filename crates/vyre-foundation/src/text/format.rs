@@ -11,7 +11,7 @@
 //! comments and the blank lines between them counts, formatting a second time changes nothing.
 
 use super::lexer::{Comment, Kind, Token};
-use super::parser::{self, Line, Mark, Reading};
+use super::parser::{self, Line, Mark, Purpose, Read};
 use super::{is_too_large, too_large};
 use crate::diagnostic::{Report, Source, Span};
 use std::ops::Range;
@@ -31,9 +31,9 @@ pub fn format(name: &str, text: &str) -> Result<String, Report> {
     if is_too_large(text.len()) {
         return Err(too_large(name));
     }
-    let reading = parser::read(text, true);
+    let reading = parser::read(text, Purpose::Format);
     if !reading.complete {
-        let source = Source { name: name.into(), text: text.into(), spans: Default::default() };
+        let source = Source::new(name, text.into(), Default::default());
         return Err(Report::in_source(Arc::new(source), reading.mistakes));
     }
     let mut layout = Layout { text, out: String::with_capacity(text.len()), end: None, opened: true };
@@ -51,16 +51,16 @@ struct Layout<'a> {
 }
 
 impl Layout<'_> {
-    fn run(&mut self, reading: &Reading) {
+    fn run(&mut self, reading: &Read<'_>) {
         let mut comments = reading.comments.iter().peekable();
         for line in &reading.lines {
-            let closing = slice(self.text, reading.tokens[line.first].span) == "}";
+            let closing = slice(self.text, reading.tokens.get(line.first).span) == "}";
             let inner = line.indent as usize + usize::from(closing);
             while let Some(comment) = comments.next_if(|comment| comment.next <= line.first) {
                 self.comment(comment, inner);
             }
             // Between the comments that are moved here there is no space, so only the first keeps its distance.
-            let start = reading.tokens[line.first].span.start;
+            let start = reading.tokens.get(line.first).span.start;
             let mut blank = !closing && self.is_apart(start);
             while let Some(comment) = comments.next_if(|comment| comment.next <= line.last) {
                 self.begin(inner, blank);
@@ -69,8 +69,8 @@ impl Layout<'_> {
             }
             self.begin(line.indent as usize, blank);
             self.line(reading, line);
-            self.end = Some(reading.tokens[line.last].span.end);
-            self.opened = slice(self.text, reading.tokens[line.last].span) == "{";
+            self.end = Some(reading.tokens.get(line.last).span.end);
+            self.opened = slice(self.text, reading.tokens.get(line.last).span) == "{";
         }
         for comment in comments {
             self.comment(comment, 0);
@@ -109,7 +109,7 @@ impl Layout<'_> {
     }
 
     /// The tokens of a line.
-    fn line(&mut self, reading: &Reading, line: &Line) {
+    fn line(&mut self, reading: &Read<'_>, line: &Line) {
         let indent = line.indent as usize * INDENT;
         let pieces = pieces(self.text, reading, line);
         let mut broken = Broken { pieces: &pieces, out: &mut self.out, column: indent, fresh: true };
@@ -139,13 +139,13 @@ struct Piece<'a> {
     close: Option<usize>,
 }
 
-fn pieces<'a>(text: &'a str, reading: &Reading, line: &Line) -> Vec<Piece<'a>> {
+fn pieces<'a>(text: &'a str, reading: &Read<'_>, line: &Line) -> Vec<Piece<'a>> {
     let mut pieces: Vec<Piece<'a>> = Vec::with_capacity(line.last - line.first + 1);
     let mut open = Vec::new();
     let mut end = 0;
     for at in line.first..=line.last {
-        let (token, mark) = (&reading.tokens[at], reading.marks[at]);
-        let space = at > line.first && is_spaced(text, (&reading.tokens[at - 1], reading.marks[at - 1]), (token, mark));
+        let (token, mark) = (&reading.tokens.get(at), reading.marks[at]);
+        let space = at > line.first && is_spaced(text, (&reading.tokens.get(at - 1), reading.marks[at - 1]), (token, mark));
         let punct = punct(text, token);
         let infix = match (mark, punct) {
             (Mark::Infix(precedence), _) => Some(precedence as u8 + 1),

@@ -10,7 +10,9 @@
 //! two agree: a suffix that the printer does write can only turn other types into `u32`, and only where it wrote suffixes anyway.
 
 use crate::diagnostic::{BufferPart, Location, Poison};
-use crate::ir::{Atomic, ConstDecl, Element, Expr, Literal, Loop, Name, Node, NodeId, Parts, SpecValue, Store, Subgroup};
+use crate::ir::{
+    Atomic, ConstDecl, Element, Expr, Item, Literal, Loop, Name, Node, NodeId, Parts, SpecValue, Store, Subgroup, Walk,
+};
 use std::collections::HashMap;
 use vyre_spec::{OpInfo, Operand, ResultRule, Scalar, ValueType};
 
@@ -96,9 +98,10 @@ impl Type {
     }
 }
 
-/// The contexts of all literals that `is_open` says are open (by number of the walk and value), in the order of the walk. The
-/// program must not nest deeper than the limit.
-pub(super) fn contexts(parts: &Parts, is_open: impl Fn(u32, Literal) -> bool, poison: &Poison) -> Vec<Context> {
+/// The contexts of all literals that `is_open` says are open, in the order of the walk; it gets the value, and the number among all
+/// literals and vectors of the walk. The
+/// program must not nest deeper than the limit. There are `count` of them, or not many more.
+pub(super) fn contexts(parts: &Parts, is_open: impl Fn(usize, Literal) -> bool, poison: &Poison, count: usize) -> Vec<Context> {
     let mut types = HashMap::new();
     // Of those with one name the first counts.
     let mut consts: HashMap<&Name, (usize, &ConstDecl)> = HashMap::with_capacity(parts.consts.len());
@@ -126,8 +129,8 @@ pub(super) fn contexts(parts: &Parts, is_open: impl Fn(u32, Literal) -> bool, po
         buffers: elements.collect(),
         undo: Vec::new(),
         below: Vec::new(),
-        place: 0,
-        contexts: Vec::new(),
+        at: At { place: 0, listed: 0 },
+        contexts: Vec::with_capacity(count),
     };
     inference.body(&parts.body);
     inference.contexts
@@ -144,12 +147,34 @@ struct Inference<'a, F> {
     /// Of the expressions of the current statement, in the order of the walk: what each is by itself, and the number after its last
     /// descendant.
     below: Vec<(Type, usize)>,
-    /// The number of the next statement or expression in the walk.
-    place: u32,
+    at: At,
     contexts: Vec<Context>,
 }
 
-impl<'a, F: Fn(u32, Literal) -> bool> Inference<'a, F> {
+/// How far a walk is.
+#[derive(Clone, Copy)]
+struct At {
+    /// The number of the next statement or expression.
+    place: u32,
+    /// The number of the next literal or vector among all of them.
+    listed: usize,
+}
+
+impl At {
+    /// Goes on behind one that is no statement.
+    fn pass(&mut self, expr: &Expr) {
+        self.place += 1;
+        self.listed += usize::from(matches!(expr, Expr::Lit(_) | Expr::Vector { .. }));
+    }
+}
+
+/// A list that is too long for a vector: nothing is known about it. What is below each of its components is looked at alone, so that only
+/// so much is held at once.
+fn is_long(expr: &Expr) -> bool {
+    matches!(expr, Expr::Vector { components } if components.len() > 64)
+}
+
+impl<'a, F: Fn(usize, Literal) -> bool> Inference<'a, F> {
     fn body(&mut self, body: &'a [Node]) {
         let scope = self.undo.len();
         for node in body {
@@ -179,7 +204,7 @@ impl<'a, F: Fn(u32, Literal) -> bool> Inference<'a, F> {
     }
 
     fn node(&mut self, node: &'a Node) {
-        self.place += 1;
+        self.at.place += 1;
         let index = Context::Fixed(ValueType::Scalar(Scalar::U32));
         match node {
             Node::Let { name, value } => {
@@ -209,10 +234,10 @@ impl<'a, F: Fn(u32, Literal) -> bool> Inference<'a, F> {
             }
             Node::Subgroup(subgroup) => {
                 let Subgroup { result, op, operands } = &**subgroup;
-                let first = self.place;
+                let first = self.at;
                 let rows: Vec<usize> = operands.iter().map(|operand| self.upwards(operand)).collect();
                 let t = variable(op.info(), rows.iter().map(|row| self.below[*row].0));
-                self.place = first;
+                self.at = first;
                 for (i, (operand, row)) in operands.iter().zip(rows).enumerate() {
                     self.downwards(operand, row, operand_context(op.info(), i, t));
                 }
@@ -242,10 +267,10 @@ impl<'a, F: Fn(u32, Literal) -> bool> Inference<'a, F> {
 
     /// A whole expression in its context; gives what it is by itself.
     fn value(&mut self, expr: &'a Expr, context: Context) -> Type {
-        let first = self.place;
+        let first = self.at;
         let row = self.upwards(expr);
         let ty = self.below[row].0;
-        self.place = first;
+        self.at = first;
         self.downwards(expr, row, context);
         self.below.clear();
         ty
@@ -254,8 +279,16 @@ impl<'a, F: Fn(u32, Literal) -> bool> Inference<'a, F> {
     /// Notes what the expression and those below it are by themselves; gives the row of the expression.
     fn upwards(&mut self, expr: &'a Expr) -> usize {
         let row = self.below.len();
-        let place = self.place;
-        self.place += 1;
+        let At { place, listed } = self.at;
+        if is_long(expr) {
+            Walk::expr(expr).for_each(|(item, _)| match item {
+                Item::Expr(expr) => self.at.pass(expr),
+                Item::Node(_) => {}
+            });
+            self.below.push((Type::Unknown, row + 1));
+            return row;
+        }
+        self.at.pass(expr);
         self.below.push((Type::Unknown, 0));
         for child in expr.children() {
             self.upwards(child);
@@ -265,11 +298,11 @@ impl<'a, F: Fn(u32, Literal) -> bool> Inference<'a, F> {
         let children = children.iter().copied();
         let ty = match expr {
             _ if self.stands_in(place) => Type::Unknown,
-            Expr::Lit(literal) if (self.is_open)(place, *literal) => Type::Open,
+            Expr::Lit(literal) if (self.is_open)(listed, *literal) => Type::Open,
             Expr::Lit(literal) => Type::scalar(literal.scalar()),
             Expr::Var(name) => self.types.get(name).copied().unwrap_or(Type::Unknown),
             Expr::Builtin(_) | Expr::Len(_) => Type::scalar(Scalar::U32),
-            Expr::Load { buffer, .. } => self.buffer(buffer),
+            Expr::Load(load) => self.buffer(&load.buffer),
             Expr::Unary { op, .. } => variable(op.info(), children).result(op.info().result),
             Expr::Binary { op, .. } => variable(op.info(), children).result(op.info().result),
             Expr::Ternary { op, .. } => variable(op.info(), children).result(op.info().result),
@@ -305,13 +338,23 @@ impl<'a, F: Fn(u32, Literal) -> bool> Inference<'a, F> {
 
     /// Tells the expression and those below it their contexts.
     fn downwards(&mut self, expr: &'a Expr, row: usize, context: Context) {
-        let place = self.place;
-        self.place += 1;
+        let At { place, listed } = self.at;
+        self.at.pass(expr);
+        if is_long(expr) {
+            for child in expr.children() {
+                let (first, rows) = (self.at, self.below.len());
+                let row = self.upwards(child);
+                self.at = first;
+                self.downwards(child, row, Context::Unknown);
+                self.below.truncate(rows);
+            }
+            return;
+        }
         let rows = self.children(row, expr);
         let types = rows.iter().map(|row| self.below[*row].0);
         let (t, info) = match expr {
             Expr::Lit(literal) => {
-                if (self.is_open)(place, *literal) {
+                if (self.is_open)(listed, *literal) {
                     self.contexts.push(context);
                 }
                 return;
@@ -321,7 +364,7 @@ impl<'a, F: Fn(u32, Literal) -> bool> Inference<'a, F> {
             Expr::Binary { op, .. } => (variable(op.info(), types), Some(op.info())),
             Expr::Ternary { op, .. } => (variable(op.info(), types), Some(op.info())),
             Expr::Vector { .. } => (Type::of_all(types), None),
-            Expr::Load { .. } => (Type::scalar(Scalar::U32), None),
+            Expr::Load(_) => (Type::scalar(Scalar::U32), None),
             Expr::Cast { .. } | Expr::Bitcast { .. } | Expr::Extract { .. } => (Type::Open, None),
         };
         let below = match (expr, t) {

@@ -8,7 +8,7 @@ use crate::diagnostic::{Diagnostic, Fix, Location, Mistakes, Span};
 use std::sync::LazyLock;
 use vyre_spec::{BinaryOp, ErrorCode, Spelling, UnaryOp};
 
-/// What a token is. What it says is in the text: tokens are many, and stay small.
+/// What a token is. What it says is in the text.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Kind {
     /// Letters, digits and `_`; keywords too.
@@ -36,6 +36,110 @@ pub(super) struct Token {
     pub(super) newline_before: bool,
 }
 
+/// The tokens of a text. They are many, so each takes three bytes: how far from the first of its neighbours it begins, what it is,
+/// whether a line ends before it, and how long it is. The length of a long one is found again.
+pub(super) struct Tokens<'a> {
+    text: &'a str,
+    packed: Vec<[u8; 3]>,
+    /// Where the first of every [`NEIGHBOURS`] begins.
+    bases: Vec<u32>,
+    /// Those that begin too far from it, by number.
+    far: Vec<(u32, u32)>,
+}
+
+/// Lengths from this one on are not noted.
+const LONG: usize = 15;
+
+/// Distances from this one on are not noted.
+const FAR: u32 = u16::MAX as u32;
+
+/// How many tokens share the number that says where they are.
+const NEIGHBOURS: usize = 64;
+
+impl Tokens<'_> {
+    const KINDS: [Kind; 7] = [Kind::Word, Kind::Quoted, Kind::String, Kind::Number, Kind::Punct, Kind::Bad, Kind::End];
+
+    fn push(&mut self, token: Token) {
+        let Token { kind, span: Span { start, end }, newline_before } = token;
+        let length = ((end - start) as usize).min(LONG) as u8;
+        if self.len().is_multiple_of(NEIGHBOURS) {
+            self.bases.push(start);
+        }
+        let distance = start - self.bases[self.len() / NEIGHBOURS];
+        if distance >= FAR {
+            self.far.push((self.len() as u32, start));
+        }
+        let [low, high] = (distance.min(FAR) as u16).to_le_bytes();
+        if self.packed.len() == self.packed.capacity() {
+            // In small steps: the copy counts, too.
+            self.packed.reserve_exact(self.packed.len() / 8 + 64);
+        }
+        self.packed.push([low, high, kind as u8 | u8::from(newline_before) << 3 | length << 4]);
+    }
+
+    #[inline]
+    fn start(&self, n: usize) -> usize {
+        let [low, high, _] = self.packed[n];
+        let distance = u32::from(u16::from_le_bytes([low, high]));
+        let far = || self.far.binary_search_by_key(&(n as u32), |(n, _)| *n).ok().map(|far| self.far[far].1);
+        let near = self.bases[n / NEIGHBOURS] + distance;
+        (if distance == FAR { far().unwrap_or(near) } else { near }) as usize
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.packed.len()
+    }
+
+    #[inline]
+    pub(super) fn get(&self, n: usize) -> Token {
+        let [_, _, about] = self.packed[n];
+        let start = self.start(n);
+        let kind = Self::KINDS[usize::from(about & 7)];
+        let length = match usize::from(about >> 4) {
+            LONG => self.long(kind, start),
+            length => length,
+        };
+        Token { kind, span: span(start, start + length), newline_before: about & 8 != 0 }
+    }
+
+    /// What the token is, without its span.
+    #[inline]
+    pub(super) fn kind(&self, n: usize) -> Kind {
+        Self::KINDS[usize::from(self.packed[n][2] & 7)]
+    }
+
+    /// Whether a line ends before the token.
+    #[inline]
+    pub(super) fn newline_before(&self, n: usize) -> bool {
+        self.packed[n][2] & 8 != 0
+    }
+
+    /// The length of the token that begins there.
+    #[cold]
+    #[inline(never)]
+    fn long(&self, kind: Kind, start: usize) -> usize {
+        let rest = &self.text[start..];
+        match kind {
+            Kind::Word => word_length(rest.as_bytes()),
+            Kind::Quoted | Kind::String | Kind::Number | Kind::Punct | Kind::Bad | Kind::End => {
+                let mut lexer = Lexer::new(rest);
+                lexer.token(rest.as_bytes()[0]);
+                lexer.at
+            }
+        }
+    }
+
+    /// All of them.
+    pub(super) fn iter(&self) -> impl Iterator<Item = Token> {
+        (0..self.len()).map(|n| self.get(n))
+    }
+}
+
+/// How many bytes of a word are in front of a text.
+fn word_length(text: &[u8]) -> usize {
+    text.iter().take_while(|byte| is_word_byte(**byte)).count()
+}
+
 /// A comment, from `//` to the end of its line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Comment {
@@ -47,8 +151,8 @@ pub(super) struct Comment {
 }
 
 /// A text in tokens; the last is [`Kind::End`].
-pub(super) struct Lexed {
-    pub(super) tokens: Vec<Token>,
+pub(super) struct Lexed<'a> {
+    pub(super) tokens: Tokens<'a>,
     pub(super) comments: Vec<Comment>,
     pub(super) mistakes: Mistakes,
 }
@@ -77,17 +181,16 @@ fn is_word_byte(byte: u8) -> bool {
 }
 
 /// The text must be shorter than 4 GiB.
-pub(super) fn lex(text: &str) -> Lexed {
-    let mut lexer = Lexer { text, at: 0, out: Lexed { tokens: Vec::new(), comments: Vec::new(), mistakes: Mistakes::default() } };
+pub(super) fn lex(text: &str) -> Lexed<'_> {
+    let mut lexer = Lexer::new(text);
     lexer.run();
     lexer.out
 }
 
 /// What a quoted name or a string says.
 pub(super) fn unquoted(token: &str) -> String {
-    let out = Lexed { tokens: Vec::new(), comments: Vec::new(), mistakes: Mistakes::default() };
     let quote = if token.starts_with('"') { '"' } else { '`' };
-    Lexer { text: token, at: 0, out }.quoted(quote).unwrap_or_default()
+    Lexer::new(token).quoted(quote).unwrap_or_default()
 }
 
 /// The number that this text begins with; `None` if there is a mistake in it, which was reported.
@@ -98,10 +201,15 @@ pub(super) fn number_at(text: &str) -> Option<Number> {
 struct Lexer<'a> {
     text: &'a str,
     at: usize,
-    out: Lexed,
+    out: Lexed<'a>,
 }
 
-impl Lexer<'_> {
+impl<'a> Lexer<'a> {
+    fn new(text: &'a str) -> Self {
+        let tokens = Tokens { text, packed: Vec::new(), bases: Vec::new(), far: Vec::new() };
+        Lexer { text, at: 0, out: Lexed { tokens, comments: Vec::new(), mistakes: Mistakes::default() } }
+    }
+
     fn run(&mut self) {
         let bytes = self.text.as_bytes();
         let mut newline = true;
@@ -110,47 +218,48 @@ impl Lexer<'_> {
         }
         while self.at < bytes.len() {
             let start = self.at;
-            let kind = match bytes[start] {
+            match bytes[start] {
                 b'\n' => {
                     newline = true;
                     self.at += 1;
-                    continue;
                 }
-                b' ' | b'\t' | b'\r' => {
-                    self.at += 1;
-                    continue;
-                }
+                b' ' | b'\t' | b'\r' => self.at += 1,
                 b'/' if bytes[start..].starts_with(b"//") => {
                     let line = self.text[start..].split('\n').next().unwrap_or_default();
                     let span = span(start, start + line.trim_end().len());
                     self.out.comments.push(Comment { span, next: self.out.tokens.len(), own_line: newline });
                     self.at += line.len();
-                    continue;
                 }
-                b'`' => self.quoted('`').map_or(Kind::Bad, |_| Kind::Quoted),
-                b'"' => self.quoted('"').map_or(Kind::Bad, |_| Kind::String),
-                byte if byte.is_ascii_digit() => self.number(),
-                byte if is_word_byte(byte) => {
-                    self.at += bytes[start..].iter().take_while(|byte| is_word_byte(**byte)).count();
-                    Kind::Word
+                byte => {
+                    let kind = self.token(byte);
+                    self.out.tokens.push(Token { kind, span: span(start, self.at), newline_before: newline });
+                    newline = false;
                 }
-                _ => match PUNCTUATION.iter().find(|token| self.text[start..].starts_with(**token)) {
-                    Some(token) => {
-                        self.at += token.len();
-                        Kind::Punct
-                    }
-                    None => self.bad(),
-                },
-            };
-            let tokens = &mut self.out.tokens;
-            if tokens.len() == tokens.capacity() {
-                // In small steps: the copy counts, too.
-                tokens.reserve_exact(tokens.len() / 8 + 64);
             }
-            tokens.push(Token { kind, span: span(start, self.at), newline_before: newline });
-            newline = false;
         }
         self.out.tokens.push(Token { kind: Kind::End, span: span(self.at, self.at), newline_before: newline });
+        self.out.tokens.packed.shrink_to_fit();
+    }
+
+    /// Goes over the token that begins here, with this byte.
+    fn token(&mut self, first: u8) -> Kind {
+        match first {
+            b'`' => self.quoted('`').map_or(Kind::Bad, |_| Kind::Quoted),
+            b'"' => self.quoted('"').map_or(Kind::Bad, |_| Kind::String),
+            byte if byte.is_ascii_digit() => self.number(),
+            byte if is_word_byte(byte) => {
+                self.at += word_length(&self.text.as_bytes()[self.at..]);
+                Kind::Word
+            }
+            _ => match PUNCTUATION.iter().find(|token| token.as_bytes()[0] == first && self.text[self.at..].starts_with(**token))
+            {
+                Some(token) => {
+                    self.at += token.len();
+                    Kind::Punct
+                }
+                None => self.bad(),
+            },
+        }
     }
 
     fn mistake(&mut self, diagnostic: Diagnostic, start: usize, end: usize) {
@@ -297,7 +406,7 @@ mod tests {
         kinds_of(&lexed, text)
     }
 
-    fn kinds_of<'a>(lexed: &Lexed, text: &'a str) -> Vec<(Kind, &'a str)> {
+    fn kinds_of<'a>(lexed: &Lexed<'_>, text: &'a str) -> Vec<(Kind, &'a str)> {
         let slice = |span: Span| &text[span.start as usize..span.end as usize];
         lexed.tokens.iter().map(|token| (token.kind, slice(token.span))).collect()
     }

@@ -1,11 +1,10 @@
-//! The parsed tree to IR, with the spans of all its parts.
+//! The parsed program to IR: integers get their types.
 
-use super::ast;
-use super::ast::{ExprKind, OpenInt, StmtKind};
+use super::ast::{self, OpenInt, Reading};
 use super::declarations::{does_not_fit, with_conversion, with_suffix};
 use super::infer::{self, Context};
-use crate::diagnostic::{Location, Mistakes, Poison, Span, Spans};
-use crate::ir::{Atomic, Body, Child, Expr, Literal, Loop, Node, NodeId, Parts, Size, Subgroup};
+use crate::diagnostic::{Location, MAX_DIAGNOSTICS, Mistakes, Poison, Source, Spans};
+use crate::ir::{Body, Expr, Item, Literal, Node, NodeId, Parts, Size, Walk};
 use vyre_spec::Scalar;
 use vyre_spec::limits::SUBGROUP_SIZES;
 
@@ -13,17 +12,15 @@ use vyre_spec::limits::SUBGROUP_SIZES;
 pub(super) struct Lowered {
     pub(super) parts: Parts,
     pub(super) spans: Spans,
-    /// Where mistakes were reported, here or by the parser.
+    /// Where mistakes were reported, by the parser or as misfits.
     pub(super) poison: Poison,
-    /// Those that were found here: integers that the types their contexts fix do not hold.
-    pub(super) mistakes: Mistakes,
+    pub(super) misfits: Misfits,
 }
 
 /// The IR of a program, as far as it was read.
-pub(super) fn lower(program: ast::Program, text: &str) -> Lowered {
-    let header = program.header;
-    let mut lowering = Lowering { spans: Spans::default(), open: Vec::with_capacity(program.open), poison: header.poison };
-    let poisoned_subgroup = lowering.poison.has(Location::Subgroup).then_some(SUBGROUP_SIZES[0]);
+pub(super) fn lower(program: ast::Program) -> Lowered {
+    let mut header = program.header;
+    let poisoned_subgroup = header.poison.has(Location::Subgroup).then_some(SUBGROUP_SIZES[0]);
     let one = || ([Size::Lit(1), Size::Lit(1), Size::Lit(1)], program.name_span, [program.name_span; 3]);
     let (workgroup, workgroup_span, workgroup_axes) = header.workgroup.unwrap_or_else(one);
     let mut parts = Parts {
@@ -33,14 +30,18 @@ pub(super) fn lower(program: ast::Program, text: &str) -> Lowered {
         subgroup: header.subgroup.map(|(size, _)| size).or(poisoned_subgroup),
         consts: Vec::with_capacity(header.consts.len()),
         buffers: Vec::with_capacity(header.buffers.len()),
-        body: Body::default(),
+        body: match program.name {
+            Some(generator) => vec![Node::Region { generator, body: program.body.into() }].into(),
+            None => program.body.into(),
+        },
     };
-    let spans = &mut lowering.spans;
-    spans.tree.reserve_exact(program.nodes);
-    spans.program = program.name_span;
-    spans.workgroup = workgroup_span;
-    spans.workgroup_axes = workgroup_axes;
-    spans.subgroup = header.subgroup.map_or(program.name_span, |(_, span)| span);
+    let mut spans = Spans {
+        program: program.name_span,
+        workgroup: workgroup_span,
+        workgroup_axes,
+        subgroup: header.subgroup.map_or(program.name_span, |(_, span)| span),
+        ..Spans::default()
+    };
     for (decl, span) in header.consts {
         parts.consts.push(decl);
         spans.consts.push(span);
@@ -49,161 +50,72 @@ pub(super) fn lower(program: ast::Program, text: &str) -> Lowered {
         parts.buffers.push(decl);
         spans.buffers.push(span);
     }
-    parts.body = match program.name {
-        Some(generator) => {
-            lowering.place(program.span, program.name_span);
-            vec![Node::Region { generator, body: lowering.body(program.body) }].into()
-        }
-        None => lowering.body(program.body),
-    };
-    let mistakes = if lowering.open.is_empty() { Mistakes::default() } else { lowering.decide(&mut parts, text) };
-    Lowered { parts, spans: lowering.spans, poison: lowering.poison, mistakes }
+    let misfits = decide(&mut parts, &program.readings, &mut header.poison);
+    Lowered { parts, spans, poison: header.poison, misfits }
 }
 
-struct Lowering {
-    spans: Spans,
-    /// The places of integers without a type, in order. They are many, so what each says is read again where it stands.
-    open: Vec<u32>,
-    poison: Poison,
+/// Puts the literals that the contexts fix in the places of open integers, and notes what is unknown.
+fn decide(parts: &mut Parts, readings: &[Reading], poison: &mut Poison) -> Misfits {
+    if readings.contains(&Reading::Unknown) {
+        let mut readings = readings.iter();
+        for (place, (item, _)) in (0..).zip(Walk::body(&parts.body)) {
+            if let Item::Expr(Expr::Lit(_) | Expr::Vector { .. }) = item
+                && readings.next() == Some(&Reading::Unknown)
+            {
+                poison.add(Location::Tree(NodeId(place)));
+            }
+        }
+    }
+    let is_open = |reading: &Reading| reading.open(0).is_some();
+    let count = readings.iter().filter(|reading| is_open(reading)).count();
+    if count == 0 {
+        return Misfits::default();
+    }
+    let contexts = infer::contexts(parts, |listed, _| readings.get(listed).is_some_and(is_open), poison, count);
+    let mut patch =
+        Patch { contexts: contexts.into_iter(), readings: readings.iter(), place: 0, poison, misfits: Misfits::default() };
+    patch.body(&mut parts.body);
+    patch.misfits
 }
 
-impl Lowering {
-    /// Puts the literals that the contexts fix in the places of open integers.
-    fn decide(&mut self, parts: &mut Parts, text: &str) -> Mistakes {
-        let is_open = |place, _| self.open.binary_search(&place).is_ok();
-        let contexts = infer::contexts(parts, is_open, &self.poison);
-        let mut patch = Patch {
-            open: self.open.iter().copied().zip(contexts).peekable(),
-            place: 0,
-            text,
-            spans: &self.spans,
-            poison: &mut self.poison,
-            mistakes: Mistakes::default(),
-        };
-        patch.body(&mut parts.body);
-        patch.mistakes
+/// Integers that the types their contexts fix do not hold: so many as are shown, and how many more there are.
+#[derive(Default)]
+pub(super) struct Misfits {
+    shown: Vec<(NodeId, OpenInt, Context, Scalar)>,
+    more: usize,
+}
+
+impl Misfits {
+    pub(super) fn is_empty(&self) -> bool {
+        self.shown.is_empty()
     }
 
-    /// Notes where the next statement or expression of the walk stands.
-    fn place(&mut self, whole: Span, head: Span) -> u32 {
-        self.spans.tree.push((whole, head));
-        self.spans.tree.len() as u32 - 1
-    }
-
-    fn body(&mut self, body: Vec<ast::Stmt>) -> Body {
-        body.into_iter().map(|stmt| self.stmt(stmt)).collect()
-    }
-
-    fn result(&mut self, place: u32, result: Option<(crate::ir::Name, Span)>) -> Option<crate::ir::Name> {
-        result.map(|(name, span)| {
-            self.spans.results.push((NodeId(place), span));
-            name
-        })
-    }
-
-    fn stmt(&mut self, stmt: ast::Stmt) -> Node {
-        let place = self.place(stmt.span, stmt.head);
-        match stmt.kind {
-            StmtKind::Let(parts) => {
-                let (name, value) = *parts;
-                Node::Let { name, value: self.child(value) }
-            }
-            StmtKind::Assign(parts) => {
-                let (name, value) = *parts;
-                Node::Assign { name, value: self.child(value) }
-            }
-            StmtKind::Store(parts) => {
-                let (buffer, operands) = *parts;
-                let [index, value] = operands.map(|operand| self.expr(operand));
-                Node::store(buffer, index, value)
-            }
-            StmtKind::Atomic(atomic) => {
-                let ast::Atomic { result, op, function, buffer, index, operands } = *atomic;
-                self.spans.operations.push((NodeId(place), function));
-                let result = self.result(place, result);
-                let index = self.expr(index);
-                let operands = operands.into_iter().map(|operand| self.expr(operand)).collect();
-                Atomic { result, op, buffer, index, operands }.into()
-            }
-            StmtKind::Subgroup(subgroup) => {
-                let ast::Subgroup { result, op, operands } = *subgroup;
-                let result = self.result(place, result);
-                Subgroup { result, op, operands: operands.into_iter().map(|operand| self.expr(operand)).collect() }.into()
-            }
-            StmtKind::If(parts) => {
-                let (cond, [then, otherwise]) = *parts;
-                let cond = self.child(cond);
-                let then = self.body(then);
-                Node::If { cond, then, otherwise: self.body(otherwise) }
-            }
-            StmtKind::Loop(repeat) => {
-                let ast::Loop { var, bounds, body } = *repeat;
-                let [from, to] = bounds.map(|bound| self.expr(bound));
-                Loop { var, from, to, body: self.body(body) }.into()
-            }
-            StmtKind::Break => Node::Break,
-            StmtKind::Continue => Node::Continue,
-            StmtKind::Return => Node::Return,
-            StmtKind::Barrier(ordering) => Node::Barrier { ordering },
-            StmtKind::Trap(tag) => Node::Trap { tag },
-            StmtKind::Block(body) => Node::Block(body.map_or_else(Body::default, |body| self.body(*body))),
-            StmtKind::Region(parts) => {
-                let (generator, body) = *parts;
-                Node::Region { generator, body: self.body(body) }
-            }
+    /// The mistakes that they are, in their text.
+    pub(super) fn mistakes(self, source: &Source) -> Mistakes {
+        let mut mistakes = Mistakes::default();
+        for (place, value, context, scalar) in self.shown {
+            let span = source.span(Location::Tree(place));
+            let digits = &source.text[span.start as usize..span.end as usize];
+            let mistake = does_not_fit(digits, scalar, span);
+            let advised = if context == Context::Free { with_suffix } else { with_conversion };
+            mistakes.push(advised(mistake, value, scalar, digits, span));
         }
-    }
-
-    fn child(&mut self, expr: ast::Expr) -> Child {
-        self.expr(expr).into()
-    }
-
-    fn expr(&mut self, expr: ast::Expr) -> Expr {
-        let place = self.place(expr.span, expr.head);
-        match expr.kind {
-            ExprKind::Lit(literal) => Expr::Lit(literal),
-            ExprKind::Open => {
-                self.open.push(place);
-                Expr::Lit(Literal::U32(0))
-            }
-            ExprKind::Var(name) => Expr::Var(name),
-            ExprKind::Builtin(builtin) => Expr::Builtin(builtin),
-            ExprKind::Len(buffer) => Expr::Len(buffer),
-            ExprKind::Load(parts) => {
-                let (buffer, index) = *parts;
-                Expr::Load { buffer, index: self.child(index) }
-            }
-            ExprKind::Unary(op, operand) => Expr::Unary { op, operand: self.child(*operand) },
-            ExprKind::Binary(op, operands) => {
-                let [left, right] = operands.map(|operand| self.child(operand));
-                Expr::Binary { op, left, right }
-            }
-            ExprKind::Ternary(op, operands) => Expr::Ternary { op, operands: operands.map(|operand| self.child(operand)) },
-            ExprKind::Cast(to, value) => Expr::Cast { to, value: self.child(*value) },
-            ExprKind::Bitcast(to, value) => Expr::Bitcast { to, value: self.child(*value) },
-            ExprKind::Vector(components) => {
-                Expr::Vector { components: components.into_iter().map(|component| self.child(component)).collect() }
-            }
-            ExprKind::Extract(vector, component) => Expr::Extract { vector: self.child(*vector), component },
-            ExprKind::Unknown(operands) => {
-                self.poison.add(Location::Tree(NodeId(place)));
-                Expr::Vector { components: operands.into_iter().map(|operand| self.child(operand)).collect() }
-            }
-        }
+        mistakes.count_more(self.more);
+        mistakes
     }
 }
 
 /// Gives open integers their types, each in its place of the walk.
-struct Patch<'a, I: Iterator<Item = (u32, Context)>> {
-    open: std::iter::Peekable<I>,
+struct Patch<'a> {
+    /// Of those that are left.
+    contexts: std::vec::IntoIter<Context>,
+    readings: std::slice::Iter<'a, Reading>,
     place: u32,
-    text: &'a str,
-    spans: &'a Spans,
     poison: &'a mut Poison,
-    mistakes: Mistakes,
+    misfits: Misfits,
 }
 
-impl<I: Iterator<Item = (u32, Context)>> Patch<'_, I> {
+impl Patch<'_> {
     fn body(&mut self, body: &mut Body) {
         for node in body.iter_mut() {
             self.place += 1;
@@ -217,12 +129,29 @@ impl<I: Iterator<Item = (u32, Context)>> Patch<'_, I> {
     }
 
     fn expr(&mut self, expr: &mut Expr) {
-        if let Some((place, context)) = self.open.next_if(|(place, _)| *place == self.place) {
-            let (span, _) = self.spans.tree[place as usize];
-            let digits = &self.text[span.start as usize..span.end as usize];
-            match context.literal(OpenInt::at(digits)) {
-                Ok(literal) => *expr = Expr::Lit(literal),
-                Err(scalar) => self.does_not_fit(digits, context, scalar, span),
+        let reading = match expr {
+            Expr::Lit(_) | Expr::Vector { .. } => self.readings.next().copied().unwrap_or(Reading::Plain),
+            Expr::Var(_)
+            | Expr::Builtin(_)
+            | Expr::Len(_)
+            | Expr::Load(_)
+            | Expr::Unary { .. }
+            | Expr::Binary { .. }
+            | Expr::Ternary { .. }
+            | Expr::Cast { .. }
+            | Expr::Bitcast { .. }
+            | Expr::Extract { .. } => Reading::Plain,
+        };
+        if let Expr::Lit(literal) = expr
+            && let Some(value) = reading.open(literal.bits())
+            && let Some(context) = self.contexts.next()
+        {
+            match context.literal(value) {
+                Ok(decided) => *literal = decided,
+                Err(scalar) => {
+                    *literal = Literal::U32(0);
+                    self.misfit(value, context, scalar);
+                }
             }
         }
         self.place += 1;
@@ -232,10 +161,12 @@ impl<I: Iterator<Item = (u32, Context)>> Patch<'_, I> {
     }
 
     #[cold]
-    fn does_not_fit(&mut self, digits: &str, context: Context, scalar: Scalar, span: Span) {
-        let mistake = does_not_fit(digits, scalar, span);
-        let advised = if context == Context::Free { with_suffix } else { with_conversion };
-        self.mistakes.push(advised(mistake, OpenInt::at(digits), scalar, digits, span));
-        self.poison.add(Location::Tree(NodeId(self.place)));
+    fn misfit(&mut self, value: OpenInt, context: Context, scalar: Scalar) {
+        let place = NodeId(self.place);
+        self.poison.add(Location::Tree(place));
+        match self.misfits.shown.len() < MAX_DIAGNOSTICS {
+            true => self.misfits.shown.push((place, value, context, scalar)),
+            false => self.misfits.more += 1,
+        }
     }
 }

@@ -1,7 +1,8 @@
 //! The text form: parser, printer, formatter, drawn errors.
 //!
-//! `lexer` → `parser` (with `declarations`, `statements`, `expressions`, `types`) → `ast` → `lower` (with `infer`) → IR, and back
-//! by `printer`. `format` lays out the tokens of a text again; `render` draws mistakes into it; `classify` is for whoever colours it.
+//! `lexer` → `parser` (with `declarations`, `statements`, `expressions`, `types`) → IR and what `ast` has beside it → `lower` (with
+//! `infer`) → IR, and back by `printer`. `format` lays out the tokens of a text again; `render` draws mistakes into it; `classify` is for
+//! whoever colours it.
 
 mod ast;
 pub mod classify;
@@ -24,9 +25,11 @@ mod tests;
 mod types;
 mod value;
 
-use crate::diagnostic::{Diagnostic, Mistakes, Poison, Report, Source, Spans};
-use crate::ir::{Expr, Node, Parts, Program};
+use crate::diagnostic::{Diagnostic, Mistakes, Report, Source, TreeSpans};
+use crate::ir::{Expr, Node, Program};
 use crate::validate::mistakes_beside;
+use lower::Lowered;
+use parser::{Purpose, Read};
 use std::fmt;
 use std::sync::Arc;
 use vyre_spec::ErrorCode;
@@ -43,37 +46,36 @@ pub fn parse(name: &str, text: &str) -> Result<Program, Report> {
     if is_too_large(text.len()) {
         return Err(too_large(name));
     }
-    let source = |spans| Arc::new(Source { name: name.into(), text: text.into(), spans });
-    match read(text) {
-        Read { program: None, mistakes } => Err(Report::in_source(source(Default::default()), mistakes)),
-        Read { program: Some((parts, spans, poison)), mut mistakes } => {
-            let program = Program::with_source(parts, Some(source(spans)));
-            if mistakes.is_empty() {
-                return Ok(program);
-            }
-            mistakes.append(mistakes_beside(&program, &poison));
-            Err(Report::about(&program, mistakes))
-        }
+    let source = |spans| Arc::new(Source::new(name, text.into(), spans));
+    let (lowered, mut mistakes) = read(text);
+    let Some(Lowered { parts, spans, poison, misfits }) = lowered else {
+        return Err(Report::in_source(source(Default::default()), mistakes));
+    };
+    let source = source(spans);
+    let program = Program::with_source(parts, Some(source.clone()));
+    if mistakes.is_empty() && misfits.is_empty() {
+        return Ok(program);
     }
+    let beside = mistakes_beside(&program, &poison);
+    // The text is read again for the places of these mistakes.
+    drop(program);
+    mistakes.append(misfits.mistakes(&source));
+    mistakes.append(beside);
+    Err(Report::in_source(source, mistakes))
 }
 
-/// A text that was read and lowered.
-struct Read {
-    /// `None` if it cannot be seen what is inside of what. What could not be read otherwise is poisoned or left out.
-    program: Option<(Parts, Spans, Poison)>,
-    mistakes: Mistakes,
-}
-
-fn read(text: &str) -> Read {
-    let parser::Reading { program, balanced, mut mistakes, tokens, comments, marks, lines, .. } = parser::read(text, false);
+/// A text that was read and lowered, and the mistakes that the parser found. `None` if it cannot be seen what is inside of what; what
+/// could not be read otherwise is poisoned or left out.
+fn read(text: &str) -> (Option<Lowered>, Mistakes) {
+    let Read { program, balanced, mistakes, tokens, comments, .. } = parser::read(text, Purpose::Program);
     // Only the formatter needs these.
-    drop((tokens, comments, marks, lines));
-    let program = program.filter(|_| balanced).map(|program| {
-        let lowered = lower::lower(program, text);
-        mistakes.append(lowered.mistakes);
-        (lowered.parts, lowered.spans, lowered.poison)
-    });
-    Read { program, mistakes }
+    drop((tokens, comments));
+    (program.filter(|_| balanced).map(lower::lower), mistakes)
+}
+
+/// Where the statements and expressions of a program stand in its text.
+pub(crate) fn tree_spans(text: &str) -> TreeSpans {
+    parser::read(text, Purpose::Spans).spans
 }
 
 /// Spans are pairs of `u32`.

@@ -23,15 +23,16 @@
 //!
 //! What recurses is kept apart from what builds messages (`inline(never)`): a message takes more stack than a level of nesting.
 //!
-//! While it reads, the parser notes what the formatter needs: which tokens make a line, and which operators are infix.
+//! While it reads, the parser notes what it is asked for ([`Purpose`]): for the formatter which tokens make a line and which operators are
+//! infix, or for messages where statements and expressions stand.
 
-use super::ast::{Expr, ExprKind, Header, Program};
-use super::lexer::{Comment, Kind, Lexed, Token, lex, number_at, unquoted};
+use super::ast::{Built, Header, Program, Reading};
+use super::lexer::{Comment, Kind, Lexed, Token, Tokens, lex, number_at, unquoted};
 use super::names::{Keyword, Role, is_reserved};
 use super::number::Number;
 use super::suggest::nearest;
-use crate::diagnostic::{Diagnostic, Fix, Location, Mistakes, Span};
-use crate::ir::Name;
+use crate::diagnostic::{Diagnostic, Fix, Location, Mistakes, Span, TreeSpans};
+use crate::ir::{Child, Expr, Literal, Name, NodeId};
 use vyre_spec::limits::MAX_NESTING;
 use vyre_spec::{ErrorCode, Precedence};
 
@@ -58,8 +59,19 @@ pub(super) struct Line {
     pub(super) indent: u32,
 }
 
+/// What a text is read for.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum Purpose {
+    /// For the program.
+    Program,
+    /// For its layout as well.
+    Format,
+    /// For the places of its statements and expressions, and nothing else. The same is read as for the program, mistakes and all.
+    Spans,
+}
+
 /// A text as the parser sees it.
-pub(super) struct Reading {
+pub(super) struct Read<'a> {
     /// `None` if not even the frame of a program was found.
     pub(super) program: Option<Program>,
     /// Whether all of the text is in the program, mistakes and all.
@@ -67,23 +79,37 @@ pub(super) struct Reading {
     /// Whether every opening brace has its closing one.
     pub(super) balanced: bool,
     pub(super) mistakes: Mistakes,
-    pub(super) tokens: Vec<Token>,
+    /// Empty unless the text was read for them.
+    pub(super) spans: TreeSpans,
+    pub(super) tokens: Tokens<'a>,
     pub(super) comments: Vec<Comment>,
     pub(super) marks: Vec<Mark>,
     pub(super) lines: Vec<Line>,
 }
 
 /// Reads a text that is shorter than 4 GiB.
-pub(super) fn read(text: &str, for_format: bool) -> Reading {
+pub(super) fn read(text: &str, purpose: Purpose) -> Read<'_> {
     let (mut parser, comments) = Parser::new(text);
-    if for_format {
-        parser.marks = vec![Mark::Plain; parser.tokens.len()];
+    parser.purpose = purpose;
+    match purpose {
+        Purpose::Program => {}
+        Purpose::Format => parser.marks = vec![Mark::Plain; parser.tokens.len()],
+        // Each statement and expression has a token of its own.
+        Purpose::Spans => parser.spans.tree.reserve_exact(parser.tokens.len()),
     }
-    parser.for_format = for_format;
     let program = parser.program().ok();
-    let Parser { tokens, marks, lines, complete, balanced, mut mistakes, lexer_mistakes, .. } = parser;
+    let Parser { tokens, marks, lines, complete, balanced, mut mistakes, lexer_mistakes, spans, .. } = parser;
     mistakes.append(lexer_mistakes);
-    Reading { program, complete, balanced, mistakes, tokens, comments, marks, lines }
+    Read { program, complete, balanced, mistakes, spans, tokens, comments, marks, lines }
+}
+
+/// How much was noted about the tree when something began: to go back to it, or to put something before what was noted since.
+#[derive(Clone, Copy)]
+pub(super) struct Begin {
+    readings: usize,
+    tree: usize,
+    results: usize,
+    operations: usize,
 }
 
 /// A mistake was reported. A caller that can continue after it does.
@@ -97,7 +123,7 @@ pub(super) type Parsed<T> = Result<T, Skip>;
 
 pub(super) struct Parser<'a> {
     pub(super) text: &'a str,
-    pub(super) tokens: Vec<Token>,
+    pub(super) tokens: Tokens<'a>,
     /// The number of the next token; at most that of [`Kind::End`].
     pub(super) at: usize,
     pub(super) mistakes: Mistakes,
@@ -126,12 +152,10 @@ pub(super) struct Parser<'a> {
     pub(super) missing_operand: Option<usize>,
     /// How many parentheses around expressions are open. They leave nothing in the tree, so its depth does not bound them.
     pub(super) parens: u32,
-    /// How many statements and expressions were made, those included that were dropped again.
-    pub(super) nodes: usize,
-    /// How many of these are integers without a type.
-    pub(super) open: usize,
-    /// Whether marks and lines are noted.
-    for_format: bool,
+    /// What is said beside the tree about its literals and vectors.
+    readings: Vec<Reading>,
+    purpose: Purpose,
+    spans: TreeSpans,
     marks: Vec<Mark>,
     lines: Vec<Line>,
     line_start: usize,
@@ -143,9 +167,9 @@ impl<'a> Parser<'a> {
         let Lexed { tokens, comments, mistakes } = lex(text);
         let parser = Parser {
             text,
-            nodes: 1,
-            open: 0,
-            for_format: false,
+            readings: Vec::new(),
+            purpose: Purpose::Program,
+            spans: TreeSpans::default(),
             marks: Vec::new(),
             tokens,
             at: 0,
@@ -172,8 +196,13 @@ impl<'a> Parser<'a> {
 
     // Tokens.
 
-    pub(super) fn token(&self) -> &Token {
-        &self.tokens[self.at]
+    pub(super) fn token(&self) -> Token {
+        self.tokens.get(self.at)
+    }
+
+    /// What the next token is.
+    pub(super) fn kind(&self) -> Kind {
+        self.tokens.kind(self.at)
     }
 
     pub(super) fn span(&self) -> Span {
@@ -182,7 +211,7 @@ impl<'a> Parser<'a> {
 
     /// The span of the token before the next one; where an empty thing stands.
     pub(super) fn previous(&self) -> Span {
-        self.tokens[self.at.saturating_sub(1)].span
+        self.tokens.get(self.at.saturating_sub(1)).span
     }
 
     pub(super) fn slice(&self, span: Span) -> &'a str {
@@ -190,8 +219,8 @@ impl<'a> Parser<'a> {
     }
 
     /// The token that many places ahead.
-    pub(super) fn ahead(&self, places: usize) -> &Token {
-        &self.tokens[(self.at + places).min(self.tokens.len() - 1)]
+    pub(super) fn ahead(&self, places: usize) -> Token {
+        self.tokens.get((self.at + places).min(self.tokens.len() - 1))
     }
 
     /// The next token, if it is a word; keywords are words.
@@ -200,8 +229,8 @@ impl<'a> Parser<'a> {
     }
 
     pub(super) fn word_ahead(&self, places: usize) -> Option<&'a str> {
-        let token = self.ahead(places);
-        (token.kind == Kind::Word).then(|| self.slice(token.span))
+        let n = (self.at + places).min(self.tokens.len() - 1);
+        (self.tokens.kind(n) == Kind::Word).then(|| self.slice(self.tokens.get(n).span))
     }
 
     pub(super) fn punct(&self) -> Option<&'a str> {
@@ -209,12 +238,12 @@ impl<'a> Parser<'a> {
     }
 
     pub(super) fn punct_ahead(&self, places: usize) -> Option<&'a str> {
-        self.punct_of(self.ahead(places))
+        self.punct_at((self.at + places).min(self.tokens.len() - 1))
     }
 
     /// The operator or bracket that a token is.
-    pub(super) fn punct_of(&self, token: &Token) -> Option<&'a str> {
-        (token.kind == Kind::Punct).then(|| self.slice(token.span))
+    pub(super) fn punct_at(&self, n: usize) -> Option<&'a str> {
+        (self.tokens.kind(n) == Kind::Punct).then(|| self.slice(self.tokens.get(n).span))
     }
 
     pub(super) fn is(&self, token: &str) -> bool {
@@ -223,11 +252,11 @@ impl<'a> Parser<'a> {
 
     /// Whether the token before the next one is this.
     pub(super) fn previous_is(&self, token: &'static str) -> bool {
-        self.punct_of(&self.tokens[self.at.saturating_sub(1)]) == Some(token)
+        self.punct_at(self.at.saturating_sub(1)) == Some(token)
     }
 
     pub(super) fn at_end(&self) -> bool {
-        self.token().kind == Kind::End
+        self.kind() == Kind::End
     }
 
     /// Takes the next token; the end stays.
@@ -246,7 +275,7 @@ impl<'a> Parser<'a> {
 
     /// Marks the next token for the formatter.
     pub(super) fn mark(&mut self, mark: Mark) {
-        if self.for_format {
+        if self.purpose == Purpose::Format {
             self.marks[self.at] = mark;
         }
     }
@@ -266,7 +295,7 @@ impl<'a> Parser<'a> {
     #[cold]
     #[inline(never)]
     pub(super) fn mistake_here(&mut self, diagnostic: Diagnostic) {
-        if self.last_mistake != Some(self.at) && self.token().kind != Kind::Bad {
+        if self.last_mistake != Some(self.at) && self.kind() != Kind::Bad {
             let at = Location::Text(self.span());
             self.mistakes.push(if diagnostic.location.is_some() { diagnostic } else { diagnostic.at(at) });
         }
@@ -284,7 +313,7 @@ impl<'a> Parser<'a> {
 
     /// Whether the next token is on a later line than the one before it.
     pub(super) fn line_ended(&self) -> bool {
-        self.token().newline_before && self.at > 0
+        self.tokens.newline_before(self.at) && self.at > 0
     }
 
     /// The mistake that something else was expected than the next token. What is missing at the end of a line is missing there,
@@ -349,7 +378,7 @@ impl<'a> Parser<'a> {
         if shown.len() < text.len() {
             shown.push('…');
         }
-        match &token.kind {
+        match token.kind {
             Kind::Word if is_reserved(text) => format!("the keyword `{shown}`"),
             Kind::Quoted => format!("the name {shown}"),
             Kind::String => format!("the string {shown}"),
@@ -419,7 +448,7 @@ impl<'a> Parser<'a> {
     /// A name, and where it stands. `what` says whose, as in "the name of a buffer".
     #[inline(never)]
     pub(super) fn name(&mut self, what: &str) -> Parsed<Named> {
-        let name = match (&self.token().kind, self.word()) {
+        let name = match (self.kind(), self.word()) {
             (Kind::Quoted, _) => unquoted(self.slice(self.span())).into(),
             (_, Some(word)) if !self.is_keyword(word) => word.into(),
             (_, Some(word)) if !self.line_ended() => {
@@ -452,7 +481,7 @@ impl<'a> Parser<'a> {
 
     /// A string, and where it stands; `None`, with nothing read, if there is none. One that does not end is one too.
     pub(super) fn string(&mut self) -> Option<Named> {
-        match &self.token().kind {
+        match self.kind() {
             Kind::String => Some((unquoted(self.slice(self.span())).into(), self.bump())),
             Kind::Bad if self.slice(self.span()).starts_with('"') => {
                 self.complete = false;
@@ -464,7 +493,7 @@ impl<'a> Parser<'a> {
 
     /// An unsigned number up to `max`, without suffix or with `u`. `what` says what it is, as in "a count".
     pub(super) fn number(&mut self, what: &str, max: u64) -> Parsed<(u64, Span)> {
-        if self.token().kind != Kind::Number {
+        if self.kind() != Kind::Number {
             return Err(self.unexpected(what));
         }
         let magnitude = match number_at(&self.text[self.span().start as usize..]) {
@@ -503,17 +532,101 @@ impl<'a> Parser<'a> {
         Ok(part)
     }
 
+    // The tree, and what is noted beside it.
+
+    /// Something begins here.
+    pub(super) fn begin(&self) -> Begin {
+        let TreeSpans { tree, results, operations } = &self.spans;
+        let [tree, results, operations] = [tree.len(), results.len(), operations.len()];
+        Begin { readings: self.readings.len(), tree, results, operations }
+    }
+
+    /// Forgets what was noted since.
+    pub(super) fn back_to(&mut self, begin: Begin) {
+        self.readings.truncate(begin.readings);
+        self.spans.tree.truncate(begin.tree);
+        self.spans.results.truncate(begin.results);
+        self.spans.operations.truncate(begin.operations);
+    }
+
+    /// Whether the tree itself is not needed.
+    pub(super) fn for_spans(&self) -> bool {
+        self.purpose == Purpose::Spans
+    }
+
+    /// Notes where something is, before what was noted since its beginning.
+    fn note(&mut self, begin: Begin, whole: Span, head: Span) {
+        if self.for_spans() {
+            self.spans.tree.insert(begin.tree, (whole, head));
+        }
+    }
+
+    /// The place of a statement that begins here, for [`Parser::end`].
+    pub(super) fn place(&mut self) -> NodeId {
+        let place = NodeId(self.spans.tree.len() as u32);
+        self.note(self.begin(), Span::default(), Span::default());
+        place
+    }
+
+    /// Notes where the statement of this place is.
+    pub(super) fn end(&mut self, place: NodeId, whole: Span, head: Span) {
+        if let Some(spans) = self.spans.tree.get_mut(place.0 as usize) {
+            *spans = (whole, head);
+        }
+    }
+
+    /// Notes where the operation of the statement at a place is, and its result.
+    pub(super) fn note_operation(&mut self, place: NodeId, atomic: Option<Span>, result: Option<Span>) {
+        if self.for_spans() {
+            self.spans.operations.extend(atomic.map(|span| (place, span)));
+            self.spans.results.extend(result.map(|span| (place, span)));
+        }
+    }
+
+    /// An expression without others below it. About a literal, `reading` has more to say.
+    pub(super) fn leaf(&mut self, expr: Expr, reading: Option<Reading>, whole: Span, head: Span) -> Built {
+        if let Some(reading) = reading {
+            push_in_small_steps(&mut self.readings, reading);
+        }
+        self.note(self.begin(), whole, head);
+        Built { expr, outer: whole, height: 1 }
+    }
+
+    /// An expression over others, unless it is too high to stand at `depth`; they are so high.
+    pub(super) fn node(&mut self, expr: Expr, below: u32, begin: Begin, spans: [Span; 2], depth: u32) -> Parsed<Built> {
+        let [whole, head] = spans;
+        if depth + below > MAX_NESTING {
+            return Err(self.too_deep(head));
+        }
+        self.note(begin, whole, head);
+        let expr = if self.for_spans() { Expr::Lit(Literal::U32(0)) } else { expr };
+        Ok(Built { expr, outer: whole, height: below + 1 })
+    }
+
+    /// The same for a vector, or for something unknown over these operands.
+    pub(super) fn list(
+        &mut self,
+        components: Vec<Child>,
+        reading: Reading,
+        below: u32,
+        begin: Begin,
+        spans: [Span; 2],
+        depth: u32,
+    ) -> Parsed<Built> {
+        self.readings.insert(begin.readings, reading);
+        self.node(Expr::Vector { components: components.into() }, below, begin, spans, depth)
+    }
+
     /// An expression that stands for one with a mistake in it.
-    pub(super) fn stand_in(&mut self, span: Span) -> Expr {
-        self.nodes += 1;
-        Expr { kind: ExprKind::Unknown(Box::default()), span, outer: span, head: span, height: 1 }
+    pub(super) fn stand_in(&mut self, span: Span) -> Built {
+        self.leaf(Expr::Vector { components: Box::default() }, Some(Reading::Unknown), span, span)
     }
 
     // Lines and recovery.
 
     /// Ends a line of the formatted text before the next token.
     pub(super) fn end_line(&mut self) {
-        if self.for_format && self.line_start < self.at {
+        if self.purpose == Purpose::Format && self.line_start < self.at {
             self.lines.push(Line { first: self.line_start, last: self.at - 1, indent: self.indent });
         }
         self.line_start = self.at;
@@ -560,18 +673,18 @@ impl<'a> Parser<'a> {
     /// Poisons the names that may be declared by these tokens, which are left out of the tree.
     fn hide_names(&mut self, tokens: std::ops::Range<usize>) {
         for at in tokens.clone() {
-            let token = &self.tokens[at];
-            let name = match &token.kind {
+            let token = self.tokens.get(at);
+            let name = match token.kind {
                 Kind::Quoted => unquoted(self.slice(token.span)).into(),
                 Kind::Word => Name::from(self.slice(token.span)),
                 Kind::String | Kind::Number | Kind::Punct | Kind::Bad | Kind::End => continue,
             };
             let before = at.checked_sub(1).filter(|before| tokens.contains(before) && !token.newline_before);
-            let before = before.map(|before| &self.tokens[before]).filter(|before| before.kind == Kind::Word);
+            let before = before.map(|before| self.tokens.get(before)).filter(|before| before.kind == Kind::Word);
             let keyword = before.and_then(|before| Keyword::from_word(self.slice(before.span)));
             let keyword = matches!(keyword, Some(Keyword::Let | Keyword::For | Keyword::Buffer | Keyword::Const));
             // A word that should have been one of these.
-            let follows = before.is_some() && matches!(self.punct_of(&self.tokens[at + 1]), Some("=" | ":"));
+            let follows = before.is_some() && matches!(self.punct_at(at + 1), Some("=" | ":"));
             if keyword || follows {
                 self.header.poison.add_name(name);
             }
@@ -593,7 +706,7 @@ impl<'a> Parser<'a> {
             Some(")" | "]") => -1,
             Some(_) | None => 0,
         };
-        let mut brackets: i64 = self.tokens[start..self.at].iter().map(|token| bracket(self.punct_of(token))).sum();
+        let mut brackets: i64 = (start..self.at).map(|at| bracket(self.punct_at(at))).sum();
         let mut braces = 0u32;
         while !self.at_end() {
             match self.punct() {
@@ -602,8 +715,8 @@ impl<'a> Parser<'a> {
                 Some("}") => braces -= 1,
                 _ => {}
             }
-            let can_begin = matches!(self.token().kind, Kind::Word | Kind::Quoted | Kind::Bad) && self.word() != Some("else");
-            let fresh = can_begin && self.token().newline_before && self.at > start && braces == 0;
+            let can_begin = matches!(self.kind(), Kind::Word | Kind::Quoted | Kind::Bad) && self.word() != Some("else");
+            let fresh = can_begin && self.tokens.newline_before(self.at) && self.at > start && braces == 0;
             if fresh && (brackets <= 0 || self.begins_statement()) {
                 break;
             }
@@ -667,7 +780,7 @@ impl<'a> Parser<'a> {
                 let (name, span) = match self.string() {
                     Some(string) => string,
                     // A name that does not end on its line was reported.
-                    None if self.token().kind == Kind::Bad => {
+                    None if self.kind() == Kind::Bad => {
                         self.complete = false;
                         ("".into(), self.bump())
                     }
@@ -692,11 +805,14 @@ impl<'a> Parser<'a> {
         self.end_line();
         self.indent = 1;
         // The root region is the first level of a wrapped program.
+        let root = name.is_some().then(|| self.place());
         let body = self.top_level(if name.is_some() { 2 } else { 1 });
         self.indent = 0;
         self.close(open);
         self.end_line();
-        let span = start.to(self.previous());
+        if let Some(root) = root {
+            self.end(root, start.to(self.previous()), name_span);
+        }
         if !self.at_end() {
             let diagnostic = self.unexpected_here("the end of the text");
             let diagnostic = match self.word() {
@@ -716,7 +832,8 @@ impl<'a> Parser<'a> {
                 );
             }
         }
-        Ok(Program { name, name_span, span, header: std::mem::take(&mut self.header), body, nodes: self.nodes, open: self.open })
+        let (header, readings) = (std::mem::take(&mut self.header), std::mem::take(&mut self.readings));
+        Ok(Program { name, name_span, header, body, readings })
     }
 }
 

@@ -13,7 +13,7 @@ use super::names::{is_reserved, write_name, write_quoted};
 use super::number::suffix_of;
 use super::types::is_type_word;
 use super::value::float_text;
-use crate::diagnostic::{Poison, Source, Span, Spans};
+use crate::diagnostic::{Poison, Source, Span, Spans, TreeSpans};
 use crate::ir::{
     Atomic, BufferDecl, Element, Expr, Item, Literal, Loop, Name, Node, NodeId, Parts, Program, Scalar, Size, SpecValue, Store,
     Subgroup, UnaryOp, Walk,
@@ -27,22 +27,29 @@ use vyre_spec::{FloatMode, Precedence, Spelling};
 #[must_use]
 pub fn print(program: &Program) -> Source {
     let mut text = String::new();
-    let mut spans = Spans::default();
+    let mut noted = Noted::default();
     // Strings take everything.
-    let _ = write_program(&mut text, program, Some(&mut spans));
+    let _ = write_program(&mut text, program, Some(&mut noted));
     if is_too_large(text.len()) {
-        spans = Spans::default();
+        noted = Noted::default();
     }
-    Source { name: "<program>".into(), text, spans }
+    Source::new("<program>", text, noted.spans).with_tree(noted.tree)
+}
+
+/// Where the parts of a program were written.
+#[derive(Default)]
+pub(super) struct Noted {
+    spans: Spans,
+    tree: TreeSpans,
 }
 
 /// The program as text; see [`print`].
-pub(super) fn write_program(out: &mut dyn Write, program: &Program, spans: Option<&mut Spans>) -> fmt::Result {
+pub(super) fn write_program(out: &mut dyn Write, program: &Program, noted: Option<&mut Noted>) -> fmt::Result {
     if program.too_deep().is_some() {
         return writeln!(out, "// a program that is nested more than {MAX_NESTING} deep is not printed");
     }
     let parts = program.parts();
-    Printer::new(out, Suffixes::of(parts), spans).program(program.name(), parts)
+    Printer::new(out, Suffixes::of(parts), noted).program(program.name(), parts)
 }
 
 fn nests_too_deep(mut walk: Walk<'_>) -> bool {
@@ -74,7 +81,7 @@ impl Suffixes {
     }
 
     fn of(parts: &Parts) -> Self {
-        let contexts = infer::contexts(parts, |_, literal| matches!(literal, Literal::U32(_)), &Poison::default());
+        let contexts = infer::contexts(parts, |_, literal| matches!(literal, Literal::U32(_)), &Poison::default(), 0);
         let values = Walk::body(&parts.body).filter_map(|(item, _)| match item {
             Item::Expr(Expr::Lit(Literal::U32(value))) => Some(*value),
             Item::Expr(_) | Item::Node(_) => None,
@@ -127,12 +134,12 @@ struct Printer<'a> {
     suffixes: Suffixes,
     indent: usize,
     /// Where to note the places of parts, if anybody wants to know.
-    spans: Option<&'a mut Spans>,
+    noted: Option<&'a mut Noted>,
 }
 
 impl<'a> Printer<'a> {
-    fn new(out: &'a mut dyn Write, suffixes: Suffixes, spans: Option<&'a mut Spans>) -> Self {
-        Printer { out: Counted { out, bytes: 0 }, suffixes, indent: 0, spans }
+    fn new(out: &'a mut dyn Write, suffixes: Suffixes, noted: Option<&'a mut Noted>) -> Self {
+        Printer { out: Counted { out, bytes: 0 }, suffixes, indent: 0, noted }
     }
 
     /// Where the next character goes. Spans of a text of 4 GiB are not used.
@@ -159,10 +166,10 @@ impl<'a> Printer<'a> {
 
     /// Takes the next place of the walk.
     fn place(&mut self) -> usize {
-        match &mut self.spans {
-            Some(spans) => {
-                spans.tree.push(<(Span, Span)>::default());
-                spans.tree.len() - 1
+        match &mut self.noted {
+            Some(Noted { tree, .. }) => {
+                tree.tree.push(<(Span, Span)>::default());
+                tree.tree.len() - 1
             }
             None => 0,
         }
@@ -170,8 +177,8 @@ impl<'a> Printer<'a> {
 
     /// Notes what is at a place.
     fn note(&mut self, place: usize, whole: Span, head: Span) {
-        if let Some(spans) = &mut self.spans {
-            spans.tree[place] = (whole, head);
+        if let Some(Noted { tree, .. }) = &mut self.noted {
+            tree.tree[place] = (whole, head);
         }
     }
 
@@ -188,7 +195,7 @@ impl<'a> Printer<'a> {
         };
         self.out.write_str(" {")?;
         self.indent = 1;
-        if let Some(spans) = &mut self.spans {
+        if let Some(Noted { spans, .. }) = &mut self.noted {
             spans.program = head;
             spans.subgroup = head;
         }
@@ -224,7 +231,7 @@ impl<'a> Printer<'a> {
             *axis = Some(self.size(size)?);
         }
         let whole = self.since(start);
-        if let Some(spans) = &mut self.spans {
+        if let Some(Noted { spans, .. }) = &mut self.noted {
             spans.workgroup = whole;
             spans.workgroup_axes = axes.map(|axis| axis.unwrap_or(whole));
         }
@@ -238,7 +245,7 @@ impl<'a> Printer<'a> {
             let start = self.at();
             write!(self.out, "{size}")?;
             let span = self.since(start);
-            if let Some(spans) = &mut self.spans {
+            if let Some(Noted { spans, .. }) = &mut self.noted {
                 spans.subgroup = span;
             }
         }
@@ -246,7 +253,7 @@ impl<'a> Printer<'a> {
             self.line()?;
             self.out.write_str("const ")?;
             let span = self.name(&decl.name)?;
-            if let Some(spans) = &mut self.spans {
+            if let Some(Noted { spans, .. }) = &mut self.noted {
                 spans.consts.push(span);
             }
             write!(self.out, ": {} = ", decl.default.kind())?;
@@ -300,7 +307,7 @@ impl<'a> Printer<'a> {
             binding = self.since(start);
         }
         let whole = self.since(start);
-        if let Some(spans) = &mut self.spans {
+        if let Some(Noted { spans, .. }) = &mut self.noted {
             spans.buffers.push([whole, name, element, count, binding]);
         }
         Ok(())
@@ -358,8 +365,8 @@ impl<'a> Printer<'a> {
                 let start = self.at();
                 write!(self.out, "atomic.{op}")?;
                 let function = self.since(start);
-                if let Some(spans) = &mut self.spans {
-                    spans.operations.push((NodeId(place as u32), function));
+                if let Some(Noted { tree, .. }) = &mut self.noted {
+                    tree.operations.push((NodeId(place as u32), function));
                 }
                 self.out.write_char('(')?;
                 let head = self.name(buffer)?;
@@ -453,8 +460,8 @@ impl<'a> Printer<'a> {
         let Some(name) = name else { return Ok(()) };
         self.out.write_str("let ")?;
         let span = self.name(name)?;
-        if let Some(spans) = &mut self.spans {
-            spans.results.push((NodeId(place as u32), span));
+        if let Some(Noted { tree, .. }) = &mut self.noted {
+            tree.results.push((NodeId(place as u32), span));
         }
         self.out.write_str(" = ")
     }
@@ -507,10 +514,10 @@ impl<'a> Printer<'a> {
                 self.out.write_char(')')?;
                 Some(head)
             }
-            Expr::Load { buffer, index } => {
-                let head = self.name(buffer)?;
+            Expr::Load(load) => {
+                let head = self.name(&load.buffer)?;
                 self.out.write_char('[')?;
-                self.expr(index, Level::LOWEST)?;
+                self.expr(&load.index, Level::LOWEST)?;
                 self.out.write_char(']')?;
                 Some(head)
             }
@@ -599,7 +606,7 @@ fn level(expr: &Expr) -> Level {
         Expr::Var(_)
         | Expr::Builtin(_)
         | Expr::Len(_)
-        | Expr::Load { .. }
+        | Expr::Load(_)
         | Expr::Cast { .. }
         | Expr::Bitcast { .. }
         | Expr::Vector { .. }

@@ -242,7 +242,7 @@ mod tests {
     use vyre_spec::ErrorCode;
 
     fn source(text: &str) -> Option<Arc<Source>> {
-        Some(Arc::new(Source { name: "a.vyre".into(), text: text.into(), spans: Default::default() }))
+        Some(Arc::new(Source::new("a.vyre", text.into(), Default::default())))
     }
 
     fn at(start: usize, end: usize) -> Location {

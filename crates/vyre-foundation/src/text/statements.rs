@@ -1,12 +1,13 @@
 //! Statements.
 
-use super::ast::{Atomic, Expr, ExprKind, Loop, Stmt, StmtKind, Subgroup};
+use super::ast::{Built, Reading};
 use super::code;
 use super::lexer::Kind;
 use super::names::{Keyword, Role};
-use super::parser::{Mark, Named, Parsed, Parser, Skip, push_in_small_steps};
+use super::parser::{Begin, Mark, Named, Parsed, Parser, Skip, push_in_small_steps};
 use super::suggest::nearest;
 use crate::diagnostic::{Diagnostic, Fix, Location, Span};
+use crate::ir::{Atomic, Body, Child, Expr, Loop, Node, NodeId, Subgroup};
 use crate::memory_model::MemoryOrdering;
 use vyre_spec::limits::MAX_NESTING;
 use vyre_spec::{AtomicOp, Builtin, ErrorCode, SubgroupOp};
@@ -21,9 +22,18 @@ pub(super) enum Family {
     Subgroup,
 }
 
+/// What stands between the parentheses of an atomic operation, as far as there is any.
+struct AtomicArguments {
+    buffer: Option<Named>,
+    index: Option<Expr>,
+    operands: Vec<Expr>,
+    /// Of the highest expression among them.
+    height: u32,
+}
+
 impl Parser<'_> {
     /// The declarations and statements of the program; the statements are at `depth`.
-    pub(super) fn top_level(&mut self, depth: u32) -> Vec<Stmt> {
+    pub(super) fn top_level(&mut self, depth: u32) -> Vec<Node> {
         let mut body = Vec::new();
         let mut first_statement = None;
         while self.more_statements() {
@@ -47,7 +57,7 @@ impl Parser<'_> {
     }
 
     /// The statements of a body at `depth`, up to its closing brace.
-    fn body(&mut self, depth: u32) -> Vec<Stmt> {
+    fn body(&mut self, depth: u32) -> Vec<Node> {
         let mut body = Vec::new();
         while self.more_statements() {
             if self.at_declaration() {
@@ -78,7 +88,7 @@ impl Parser<'_> {
     }
 
     /// Reads one statement and whatever follows it on its line. False if the rest of the body was skipped, because it is too deep.
-    fn one_statement(&mut self, depth: u32, body: &mut Vec<Stmt>) -> bool {
+    fn one_statement(&mut self, depth: u32, body: &mut Vec<Node>) -> bool {
         let start = self.at;
         // Of statements with more than half of their depth in common only one is reported to be too deep.
         self.deep_nest &= depth > MAX_NESTING / 2;
@@ -86,34 +96,39 @@ impl Parser<'_> {
             self.skip_body();
             return false;
         }
-        let (mistakes, nodes, open) = (self.mistakes.count(), self.nodes, self.open);
+        let (mistakes, begin) = (self.mistakes.count(), self.begin());
         let mut statement = self.statement(depth);
         // Two lines that were read as one statement, because the first ends with an operator.
         if self.is("=")
             && let Some(operator) = self.operator_before_line(start)
         {
             self.mistakes.truncate(mistakes);
-            (self.nodes, self.open) = (nodes, open);
+            self.back_to(begin);
             statement = self.statement_without_operand(start, operator, depth);
             if statement.is_err() {
+                self.back_to(begin);
                 self.leave_out(start..operator + 1);
                 return true;
             }
         }
         match statement {
-            Ok(stmt) => {
+            Ok(node) => {
                 let has_body = self.previous_is("}");
-                push_in_small_steps(body, stmt);
-                self.nodes += 1;
-                if self.end_of_statement().is_err() {
-                    // What follows may belong to it, so that it is not what was meant.
-                    if !has_body {
-                        body.pop();
-                    }
+                let ended = self.end_of_statement().is_ok();
+                // What follows may belong to it, so that it is not what was meant.
+                match ended || has_body {
+                    true if self.for_spans() => {}
+                    true => push_in_small_steps(body, node),
+                    false => self.back_to(begin),
+                }
+                if !ended {
                     self.recover(start);
                 }
             }
-            Err(_) => self.recover(start),
+            Err(_) => {
+                self.back_to(begin);
+                self.recover(start);
+            }
         }
         true
     }
@@ -121,7 +136,7 @@ impl Parser<'_> {
     /// Reads the statement that began at token `start` again, up to an operator that ends its line.
     #[cold]
     #[inline(never)]
-    fn statement_without_operand(&mut self, start: usize, operator: usize, depth: u32) -> Parsed<Stmt> {
+    fn statement_without_operand(&mut self, start: usize, operator: usize, depth: u32) -> Parsed<Node> {
         self.resume(operator + 1);
         self.last_mistake = None;
         self.no_operand();
@@ -137,17 +152,18 @@ impl Parser<'_> {
         if self.line_ended() && !self.is("{") {
             return Err(skip);
         }
-        let line = self.tokens[self.at..].iter().enumerate().take_while(|(i, token)| *i == 0 || !token.newline_before);
-        match line.map(|(i, token)| (i, self.punct_of(token))).find(|(_, punct)| matches!(punct, Some("{" | "}"))) {
-            Some((i, Some("{"))) => {
-                self.resume(self.at + i);
+        let line = (self.at..self.tokens.len()).take_while(|at| *at == self.at || !self.tokens.newline_before(*at));
+        let brace = line.map(|at| (at, self.punct_at(at))).find(|(_, punct)| matches!(punct, Some("{" | "}")));
+        match brace {
+            Some((at, Some("{"))) => {
+                self.resume(at);
                 Ok(())
             }
             _ => Err(skip),
         }
     }
 
-    fn block(&mut self, depth: u32) -> Parsed<Vec<Stmt>> {
+    fn block(&mut self, depth: u32) -> Parsed<Vec<Node>> {
         if !self.is("{") {
             let skip = self.no_body();
             self.resume_at_body(skip)?;
@@ -161,18 +177,19 @@ impl Parser<'_> {
         Ok(body)
     }
 
-    fn statement(&mut self, depth: u32) -> Parsed<Stmt> {
+    fn statement(&mut self, depth: u32) -> Parsed<Node> {
         let start = self.span();
-        let (kind, head) = match (self.word(), &self.token().kind) {
+        let place = self.place();
+        let (node, head) = match (self.word(), self.kind()) {
             (Some(_), _) if self.keyword_is_name() => self.assignment(depth)?,
-            (Some("subgroup"), _) => self.operation(None, Family::Subgroup, depth)?,
+            (Some("subgroup"), _) => self.operation(None, Family::Subgroup, depth, place)?,
             (Some(word), _) => match Keyword::from_word(word) {
-                Some(Keyword::Let) => self.let_statement(depth)?,
-                Some(Keyword::If) => return self.if_statement(depth),
+                Some(Keyword::Let) => self.let_statement(depth, place)?,
+                Some(Keyword::If) => return self.if_statement(depth, place),
                 Some(Keyword::For) => self.for_statement(depth)?,
-                Some(Keyword::Break) => (StmtKind::Break, self.bump()),
-                Some(Keyword::Continue) => (StmtKind::Continue, self.bump()),
-                Some(Keyword::Return) => (StmtKind::Return, self.bump()),
+                Some(Keyword::Break) => (Node::Break, self.bump()),
+                Some(Keyword::Continue) => (Node::Continue, self.bump()),
+                Some(Keyword::Return) => (Node::Return, self.bump()),
                 Some(Keyword::Barrier) => self.barrier()?,
                 Some(Keyword::Trap) => self.trap()?,
                 Some(Keyword::Region) => {
@@ -185,9 +202,9 @@ impl Parser<'_> {
                             ("".into(), start)
                         }
                     };
-                    (StmtKind::Region(Box::new((name, self.block(depth + 1)?))), head)
+                    (Node::Region { generator: name, body: self.block(depth + 1)?.into() }, head)
                 }
-                Some(Keyword::Atomic) => self.operation(None, Family::Atomic, depth)?,
+                Some(Keyword::Atomic) => self.operation(None, Family::Atomic, depth, place)?,
                 // No statement begins with these, which is told there.
                 Some(
                     Keyword::Buffer
@@ -208,29 +225,29 @@ impl Parser<'_> {
             },
             (None, Kind::Punct) if self.is("{") => {
                 let head = self.span();
-                let body = self.block(depth + 1)?;
-                (StmtKind::Block((!body.is_empty()).then(|| Box::new(body))), head)
+                (Node::Block(self.block(depth + 1)?.into()), head)
             }
             (None, Kind::Quoted) => self.assignment(depth)?,
             (None, Kind::Word | Kind::String | Kind::Number | Kind::Punct | Kind::Bad | Kind::End) => {
                 return Err(self.no_statement());
             }
         };
-        Ok(Stmt { kind, span: start.to(self.previous()), head })
+        self.end(place, start.to(self.previous()), head);
+        Ok(node)
     }
 
     #[inline(never)]
-    fn trap(&mut self) -> Parsed<(StmtKind, Span)> {
+    fn trap(&mut self) -> Parsed<(Node, Span)> {
         let head = self.bump();
         self.mark(Mark::TightBefore);
         self.expect("(")?;
         let (tag, _) = self.u32("the number of the trap")?;
         self.expect(")")?;
-        Ok((StmtKind::Trap(tag), head))
+        Ok((Node::Trap { tag }, head))
     }
 
     #[inline(never)]
-    fn let_statement(&mut self, depth: u32) -> Parsed<(StmtKind, Span)> {
+    fn let_statement(&mut self, depth: u32, place: NodeId) -> Parsed<(Node, Span)> {
         self.bump();
         let (name, head) = self.name("the name of a variable")?;
         if !self.is("=") {
@@ -243,13 +260,13 @@ impl Parser<'_> {
         }
         self.bump();
         match self.operation_ahead() {
-            Some(family) => self.operation(Some((name, head)), family, depth),
-            None => Ok((StmtKind::Let(Box::new((name, self.expr(depth + 1)?))), head)),
+            Some(family) => self.operation(Some((name, head)), family, depth, place),
+            None => Ok((Node::Let { name, value: self.expr(depth + 1)?.expr.into() }, head)),
         }
     }
 
     #[inline(never)]
-    fn assignment(&mut self, depth: u32) -> Parsed<(StmtKind, Span)> {
+    fn assignment(&mut self, depth: u32) -> Parsed<(Node, Span)> {
         if let Some(word) = self.word().filter(|word| self.is_keyword(word)) {
             let diagnostic = self.unexpected_here("a statement");
             return Err(self.unexpected_keyword(word, diagnostic));
@@ -257,18 +274,18 @@ impl Parser<'_> {
         let (name, head) = self.name("a statement")?;
         if self.is("[") {
             self.bump();
-            let index = self.expr(depth + 1)?;
+            let index = self.expr(depth + 1)?.expr;
             let target = head.to(self.expect("]")?);
             if !self.is("=") {
                 return Err(self.not_assigned("`=`", target, None));
             }
             self.bump();
-            let value = self.expr(depth + 1)?;
-            return Ok((StmtKind::Store(Box::new((name, [index, value]))), head));
+            let value = self.expr(depth + 1)?.expr;
+            return Ok((Node::store(name, index, value), head));
         }
         if self.is("=") {
             self.bump();
-            return Ok((StmtKind::Assign(Box::new((name, self.expr(depth + 1)?))), head));
+            return Ok((Node::Assign { name, value: self.expr(depth + 1)?.expr.into() }, head));
         }
         Err(self.not_assigned("`=` or `[`", head, Some(&name)))
     }
@@ -345,34 +362,45 @@ impl Parser<'_> {
     fn before_block(&mut self, depth: u32) -> Parsed<Expr> {
         self.check_depth(depth)?;
         let start = self.span();
-        self.expr(depth).or_else(|skip| {
+        let begin = self.begin();
+        let built = self.expr(depth).or_else(|skip| {
             self.resume_at_body(skip)?;
+            self.back_to(begin);
             Ok(self.stand_in(start))
-        })
+        })?;
+        Ok(built.expr)
     }
 
-    fn if_statement(&mut self, depth: u32) -> Parsed<Stmt> {
-        let head = self.bump();
-        let mut condition = self.before_block(depth + 1)?;
-        let ends_before_block = self.is("{");
-        let then = self.block(depth + 1)?;
-        if !ends_before_block {
-            condition = self.stand_in(condition.span);
+    /// The last expression before a block. Where something else follows, more is meant than what was read.
+    fn right_before_block(&mut self, depth: u32) -> Parsed<Expr> {
+        let (begin, start) = (self.begin(), self.span());
+        let expr = self.before_block(depth)?;
+        if self.is("{") {
+            return Ok(expr);
         }
-        let mut otherwise = Vec::new();
+        self.back_to(begin);
+        Ok(self.stand_in(start.to(self.previous())).expr)
+    }
+
+    fn if_statement(&mut self, depth: u32, place: NodeId) -> Parsed<Node> {
+        let head = self.bump();
+        let cond = self.right_before_block(depth + 1)?.into();
+        let then = self.block(depth + 1)?.into();
+        let mut otherwise = Body::default();
         if self.word() == Some("else") {
             self.bump();
             if self.word() == Some("if") {
-                otherwise = vec![self.if_statement(depth + 1)?];
-                self.nodes += 1;
+                let place = self.place();
+                otherwise = vec![self.if_statement(depth + 1, place)?].into();
             } else {
-                otherwise = self.block(depth + 1)?;
+                otherwise = self.block(depth + 1)?.into();
             }
         }
-        Ok(Stmt { kind: StmtKind::If(Box::new((condition, [then, otherwise]))), span: head.to(self.previous()), head })
+        self.end(place, head.to(self.previous()), head);
+        Ok(Node::If { cond, then, otherwise })
     }
 
-    fn for_statement(&mut self, depth: u32) -> Parsed<(StmtKind, Span)> {
+    fn for_statement(&mut self, depth: u32) -> Parsed<(Node, Span)> {
         self.bump();
         if self.is("(") {
             let diagnostic = self.unexpected_diagnostic("the name of a counter").help(LOOP);
@@ -391,20 +419,19 @@ impl Parser<'_> {
                 self.refuse(diagnostic.help("the second bound is not part of the range: `0..n` ends with n - 1"));
                 self.bump();
             }
-            let to = self.before_block(depth + 1)?;
-            if self.is("{") { to } else { self.stand_in(to.span) }
+            self.right_before_block(depth + 1)?
         } else {
             let skip = self.unexpected("`..`");
             if !self.is("{") {
                 return Err(skip);
             }
-            self.stand_in(head)
+            self.stand_in(head).expr
         };
-        Ok((StmtKind::Loop(Box::new(Loop { var, bounds: [from, to], body: self.block(depth + 1)? })), head))
+        Ok((Loop { var, from, to, body: self.block(depth + 1)?.into() }.into(), head))
     }
 
     #[inline(never)]
-    fn barrier(&mut self) -> Parsed<(StmtKind, Span)> {
+    fn barrier(&mut self) -> Parsed<(Node, Span)> {
         let mut head = self.bump();
         let mut ordering = MemoryOrdering::SeqCst;
         if self.is(".") {
@@ -415,7 +442,7 @@ impl Parser<'_> {
             ordering = found;
             head = head.to(self.bump());
         }
-        Ok((StmtKind::Barrier(ordering), head))
+        Ok((Node::Barrier { ordering }, head))
     }
 
     /// Whether an atomic or subgroup operation begins here; ids such as `subgroup.lane` are expressions.
@@ -433,7 +460,8 @@ impl Parser<'_> {
 
     /// `atomic.op(…)` or `subgroup.op(…)`, which is a statement of its own; `result` is what `let` declares.
     #[inline(never)]
-    fn operation(&mut self, result: Option<Named>, family: Family, depth: u32) -> Parsed<(StmtKind, Span)> {
+    fn operation(&mut self, result: Option<Named>, family: Family, depth: u32, place: NodeId) -> Parsed<(Node, Span)> {
+        let begin = self.begin();
         let start = self.bump();
         self.expect(".")?;
         let Some(word) = self.word() else { return Err(self.unexpected("the name of an operation")) };
@@ -444,21 +472,22 @@ impl Parser<'_> {
                     self.unknown_operation("atomic", word, AtomicOp::ALL.iter().map(|op| op.mnemonic()));
                 }
                 let function = start.to(self.bump());
-                let (buffer, values) = self.atomic_arguments(depth + 1)?;
-                let mut values = values.into_iter();
-                match (op, buffer, values.next()) {
+                let AtomicArguments { buffer, index, operands, height } = self.atomic_arguments(depth + 1)?;
+                match (op, buffer, index) {
                     (Some(op), Some((buffer, head)), Some(index)) => {
-                        let operands = values.collect();
-                        (StmtKind::Atomic(Box::new(Atomic { result, op, function, buffer, index, operands })), head)
+                        self.note_operation(place, Some(function), result.as_ref().map(|(_, span)| *span));
+                        let result = result.map(|(name, _)| name);
+                        (Atomic { result, op, buffer, index, operands }.into(), head)
                     }
                     (op, buffer, index) => {
                         if op.is_some() {
                             self.mistake(few_atomic_arguments(function));
                         }
                         // So that the buffer is looked for.
-                        let len = buffer.map(|(name, span)| self.node(ExprKind::Len(name), span, span, depth + 2)).transpose()?;
-                        let below = len.into_iter().chain(index).chain(values).collect();
-                        self.unknown_statement(result, below, function, depth)?
+                        let len = buffer.map(|(name, span)| self.node(Expr::Len(name), 0, begin, [span; 2], depth + 2));
+                        let len = len.transpose()?.map(|len| len.expr);
+                        let below = len.into_iter().chain(index).chain(operands).map(Child::from).collect();
+                        self.unknown_statement(result, below, height, begin, function, depth)?
                     }
                 }
             }
@@ -468,10 +497,14 @@ impl Parser<'_> {
                     self.unknown_operation("subgroup", word, SubgroupOp::ALL.iter().map(|op| op.mnemonic()));
                 }
                 let head = start.to(self.bump());
-                let operands = self.arguments(depth + 1)?;
+                let (operands, height) = self.arguments(depth + 1)?;
                 match op {
-                    Some(op) => (StmtKind::Subgroup(Box::new(Subgroup { result, op, operands })), head),
-                    None => self.unknown_statement(result, operands, head, depth)?,
+                    Some(op) => {
+                        self.note_operation(place, None, result.as_ref().map(|(_, span)| *span));
+                        let (result, operands) = (result.map(|(name, _)| name), operands.into_iter().map(Child::into_inner));
+                        (Subgroup { result, op, operands: operands.collect() }.into(), head)
+                    }
+                    None => self.unknown_statement(result, operands, height, begin, head, depth)?,
                 }
             }
         };
@@ -484,36 +517,44 @@ impl Parser<'_> {
         Ok(done)
     }
 
-    /// The buffer and the values between the parentheses of an atomic operation, as far as there are any.
-    fn atomic_arguments(&mut self, depth: u32) -> Parsed<(Option<Named>, Vec<Expr>)> {
+    fn atomic_arguments(&mut self, depth: u32) -> Parsed<AtomicArguments> {
         self.open_call()?;
-        let mut values = Vec::new();
-        let mut buffer = None;
+        let mut arguments = AtomicArguments { buffer: None, index: None, operands: Vec::new(), height: 0 };
         if !self.is(")") {
-            buffer = Some(self.name("the name of a buffer")?);
+            arguments.buffer = Some(self.name("the name of a buffer")?);
+            // It is looked for as an expression if something is wrong.
+            arguments.height = 1;
             while self.is(",") {
                 self.bump();
-                let value = self.expr(depth)?;
-                push_in_small_steps(&mut values, value);
+                let Built { expr, height, .. } = self.expr(depth)?;
+                arguments.height = arguments.height.max(height);
+                match arguments.index {
+                    None => arguments.index = Some(expr),
+                    Some(_) if self.for_spans() => {}
+                    Some(_) => push_in_small_steps(&mut arguments.operands, expr),
+                }
             }
         }
         self.close_call()?;
-        Ok((buffer, values))
+        Ok(arguments)
     }
 
     /// What stands for an operation with a mistake in it, over these operands.
     fn unknown_statement(
         &mut self,
         result: Option<Named>,
-        operands: Vec<Expr>,
+        operands: Vec<Child>,
+        height: u32,
+        begin: Begin,
         head: Span,
         depth: u32,
-    ) -> Parsed<(StmtKind, Span)> {
-        let value = self.node(ExprKind::Unknown(Box::new(operands)), head.to(self.previous()), head, depth + 1)?;
+    ) -> Parsed<(Node, Span)> {
+        let spans = [head.to(self.previous()), head];
+        let value = self.list(operands, Reading::Unknown, height, begin, spans, depth + 1)?.expr;
         Ok(match result {
-            Some((name, span)) => (StmtKind::Let(Box::new((name, value))), span),
+            Some((name, span)) => (Node::Let { name, value: value.into() }, span),
             // Of the statements that declare nothing this one takes any value.
-            None => (StmtKind::If(Box::new((value, [Vec::new(), Vec::new()]))), head),
+            None => (Node::if_then(value, Vec::new()), head),
         })
     }
 

@@ -89,7 +89,7 @@ impl Parser<'_> {
             }
             TypeFamily::DeviceMesh => {
                 let mut axes = Vec::new();
-                while matches!(self.token().kind, Kind::Number) || !axes.is_empty() && self.is(",") {
+                while matches!(self.kind(), Kind::Number) || !axes.is_empty() && self.is(",") {
                     if !axes.is_empty() {
                         self.type_comma()?;
                     }
@@ -107,7 +107,7 @@ impl Parser<'_> {
     fn unknown_parameters(&mut self, depth: u32) -> Parsed<()> {
         self.bump_marked(Mark::Tight);
         loop {
-            match self.token().kind {
+            match self.kind() {
                 Kind::Number => drop(self.number("a number", u64::MAX)?),
                 Kind::Word | Kind::Quoted | Kind::String | Kind::Punct | Kind::Bad | Kind::End => {
                     self.data_type_at(depth + 1)?;

@@ -116,7 +116,7 @@ impl Program {
 
 /// Checks every rule.
 pub(crate) fn validate(program: &Program) -> Result<Validated, Report> {
-    match check(program, &Poison::default()) {
+    match check(program, &Poison::default(), Wanted::Kernel) {
         Ok(kernel) => Ok(Validated {
             kernel: kernel.into(),
             ssa: OnceLock::new(),
@@ -129,13 +129,21 @@ pub(crate) fn validate(program: &Program) -> Result<Validated, Report> {
 
 /// Every mistake against the rules, except in poisoned parts, where one was reported already.
 pub(crate) fn mistakes_beside(program: &Program, poison: &Poison) -> Mistakes {
-    check(program, poison).err().unwrap_or_default()
+    check(program, poison, Wanted::Mistakes).err().unwrap_or_default()
 }
 
-fn check(program: &Program, poison: &Poison) -> Result<Kernel, Mistakes> {
+/// What a program is checked for.
+#[derive(Clone, Copy, PartialEq)]
+enum Wanted {
+    Kernel,
+    /// Only mistakes, because there are some already.
+    Mistakes,
+}
+
+fn check(program: &Program, poison: &Poison, wanted: Wanted) -> Result<Kernel, Mistakes> {
     let counts = program.count().map_err(|location| vec![nested_too_deep(location)])?;
     // Whether a literal could be written in another type is found out by float arithmetic.
-    let (kernel, mut mistakes) = with_default_state(|| resolve::resolve(program, &counts, poison));
+    let (kernel, mut mistakes) = with_default_state(|| resolve::resolve(program, &counts, poison, wanted));
     uniformity::check(&kernel, &mut mistakes);
     if mistakes.is_empty() { Ok(kernel) } else { Err(mistakes) }
 }
@@ -222,4 +230,31 @@ pub fn portable_warnings(validated: &Validated) -> Vec<Diagnostic> {
         }
     }
     warnings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every program of the check files, also with a name or a type that is wrong, has the same mistakes whether its kernel is wanted or
+    /// not.
+    #[test]
+    fn mistakes_beside_others_are_those_of_the_whole_program() {
+        let mut pending = vec![std::path::PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../checks"))];
+        let mut wrong = 0;
+        while let Some(path) = pending.pop() {
+            if let Ok(entries) = path.read_dir() {
+                pending.extend(entries.map(|entry| entry.expect("the check files can be listed").path()));
+                continue;
+            }
+            let Ok(text) = std::fs::read_to_string(&path) else { continue };
+            for text in [text.clone(), text.replace("gid.x", "gid_x"), text.replace("let i = ", "let i = lid.x + ")] {
+                let Ok(program) = crate::text::parse("t", &text) else { continue };
+                let expected = check(&program, &Poison::default(), Wanted::Kernel).err().unwrap_or_default();
+                wrong += usize::from(!expected.is_empty());
+                assert_eq!(mistakes_beside(&program, &Poison::default()), expected, "{}", path.display());
+            }
+        }
+        assert!(wrong > 500, "{wrong}");
+    }
 }

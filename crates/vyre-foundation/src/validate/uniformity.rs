@@ -93,10 +93,9 @@ pub(super) fn check(kernel: &Kernel, mistakes: &mut Mistakes) {
     graph.report(mistakes);
 }
 
-/// The place of this expression if it differs between invocations whatever its operands are.
-fn divergence_source(kernel: &Kernel, id: ExprId) -> Option<NodeId> {
-    let expr = kernel.expr(id);
-    let diverges = match expr.kind {
+/// Whether an expression differs between invocations whatever its operands are.
+pub(super) fn divergence_source(kernel: &Kernel, kind: ExprKind) -> bool {
+    match kind {
         ExprKind::Builtin { builtin } => !builtin.is_uniform(),
         ExprKind::Load { buffer, .. } => match kernel.buffer(buffer).access {
             Access::Read | Access::Uniform => false,
@@ -112,8 +111,7 @@ fn divergence_source(kernel: &Kernel, id: ExprId) -> Option<NodeId> {
         | ExprKind::Bitcast { .. }
         | ExprKind::Vector { .. }
         | ExprKind::Extract { .. } => false,
-    };
-    diverges.then_some(expr.node)
+    }
 }
 
 impl<'a> Graph<'a> {
@@ -145,13 +143,14 @@ impl<'a> Graph<'a> {
     fn depends(&mut self, node: Node, expr: ExprId) {
         let mut pending = vec![expr];
         while let Some(id) = pending.pop() {
-            if let Some(place) = divergence_source(self.kernel, id) {
-                self.mark(node, Cause::Expr(place));
+            let expr = self.kernel.expr(id);
+            if divergence_source(self.kernel, expr.kind) {
+                self.mark(node, Cause::Expr(expr.node));
             }
-            if let ExprKind::Var { var } = self.kernel.expr(id).kind {
+            if let ExprKind::Var { var } = expr.kind {
                 self.edge(Graph::var(var), node, Cause::Node(Graph::var(var)));
             }
-            pending.extend(self.kernel.expr(id).kind.operands());
+            pending.extend(expr.kind.operands());
         }
     }
 
@@ -321,15 +320,16 @@ impl<'a> Graph<'a> {
     fn expr_cause(&self, expr: ExprId) -> Option<Cause> {
         let mut pending = vec![expr];
         while let Some(id) = pending.pop() {
-            if let Some(place) = divergence_source(self.kernel, id) {
-                return Some(Cause::Expr(place));
+            let expr = self.kernel.expr(id);
+            if divergence_source(self.kernel, expr.kind) {
+                return Some(Cause::Expr(expr.node));
             }
-            if let ExprKind::Var { var } = self.kernel.expr(id).kind
+            if let ExprKind::Var { var } = expr.kind
                 && let Some(cause) = self.causes[var.index()]
             {
                 return Some(cause);
             }
-            pending.extend(self.kernel.expr(id).kind.operands());
+            pending.extend(expr.kind.operands());
         }
         None
     }

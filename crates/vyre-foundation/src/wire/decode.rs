@@ -8,8 +8,8 @@
 //! the file has bytes. A long list is reserved as a whole only when its first items have been read: a length that lies costs little.
 
 use crate::ir::{
-    Access, Atomic, AtomicOp, BinaryOp, Body, BufferDecl, Builtin, ConstDecl, DataType, Element, Expr, FloatMode, Literal, Loop,
-    Name, Node, Parts, Scalar, Size, Subgroup, SubgroupOp, TernaryOp, UnaryOp,
+    Access, Atomic, AtomicOp, BinaryOp, Body, BufferDecl, Builtin, ConstDecl, DataType, Element, Expr, FloatMode, Literal, Load,
+    Loop, Name, Node, Parts, Scalar, Size, Subgroup, SubgroupOp, TernaryOp, UnaryOp,
 };
 use crate::memory_model::MemoryOrdering;
 use crate::specialize::SpecValue;
@@ -453,7 +453,7 @@ impl<'a> Decoder<'a> {
             ExprTag::Len => Expr::Len(self.name()?).into(),
             ExprTag::Load => {
                 let buffer = self.name()?;
-                Expr::Load { buffer, index: self.expr(below)? }.into()
+                Expr::from(Load { buffer, index: self.expr(below)? }).into()
             }
             ExprTag::Unary => {
                 let op = self.op(UnaryOp::from_tag, "unary op")?;
@@ -465,7 +465,7 @@ impl<'a> Decoder<'a> {
             }
             ExprTag::Ternary => {
                 let op = self.op(TernaryOp::from_tag, "ternary op")?;
-                Expr::Ternary { op, operands: [self.expr(below)?, self.expr(below)?, self.expr(below)?] }.into()
+                Expr::Ternary { op, operands: Box::new([self.expr(below)?, self.expr(below)?, self.expr(below)?]) }.into()
             }
             ExprTag::Cast => {
                 let to = self.scalar()?;
@@ -477,7 +477,7 @@ impl<'a> Decoder<'a> {
             }
             ExprTag::Vector => {
                 let count = self.length()?;
-                Expr::Vector { components: self.exprs(count, below)? }.into()
+                Expr::Vector { components: self.exprs(count, below)?.into() }.into()
             }
             ExprTag::Extract => {
                 let component = self.byte()?;

@@ -262,9 +262,9 @@ impl Encoder {
                 self.byte(ExprTag::Len as u8);
                 self.name(buffer);
             }
-            Expr::Load { buffer, .. } => {
+            Expr::Load(load) => {
                 self.byte(ExprTag::Load as u8);
-                self.name(buffer);
+                self.name(&load.buffer);
             }
             Expr::Unary { op, .. } => {
                 self.byte(ExprTag::Unary as u8);

@@ -7,7 +7,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use vyre_foundation::analysis::Scope;
 use vyre_foundation::ir::{
-    Access, Atomic, BinaryOp, Builtin, Expr, Name, Node, Program, Scalar, Store, Subgroup, UnaryOp, ValueType,
+    Access, Atomic, BinaryOp, Builtin, Expr, Load, Name, Node, Program, Scalar, Store, Subgroup, UnaryOp, ValueType,
 };
 use vyre_foundation::kernel::{ExprId, Kernel};
 use vyre_foundation::launch::plan;
@@ -329,7 +329,8 @@ impl<'a> Reader<'a> {
     fn after_barrier(&mut self, nodes: &[Node]) {
         let [.., written, Node::Barrier { ordering }, Node::Let { value, .. }] = nodes else { return };
         let Some((buffer, index)) = written.access() else { return };
-        let Expr::Load { buffer: from, index: at } = &**value else { return };
+        let Expr::Load(load) = &**value else { return };
+        let Load { buffer: from, index: at } = &**load;
         if from != buffer {
             return;
         }
@@ -524,9 +525,9 @@ impl<'a> Reader<'a> {
             }
             Expr::Builtin(builtin) => builtin.hash(&mut hasher),
             Expr::Len(buffer) => buffer.hash(&mut hasher),
-            Expr::Load { buffer, .. } => {
-                buffer.hash(&mut hasher);
-                read.written = self.access.get(buffer).is_some_and(|access| access.is_writable());
+            Expr::Load(load) => {
+                load.buffer.hash(&mut hasher);
+                read.written = self.access.get(&load.buffer).is_some_and(|access| access.is_writable());
             }
             Expr::Unary { op, .. } => op.hash(&mut hasher),
             Expr::Binary { op, left, right } => {
@@ -540,8 +541,8 @@ impl<'a> Reader<'a> {
             Expr::Extract { component, .. } => component.hash(&mut hasher),
         }
         let mut varies = expr.is_leaf() && read.varies;
-        let counts = if let Expr::Load { buffer, index } = expr {
-            self.index(buffer, index, Pattern::IndexMoved);
+        let counts = if let Expr::Load(load) = expr {
+            self.index(&load.buffer, &load.index, Pattern::IndexMoved);
             false
         } else {
             counts
@@ -709,7 +710,7 @@ fn checks(cond: &Expr) -> Vec<(&Name, &Expr)> {
 /// Whether these statements, not those below them, access a buffer at this index.
 fn accesses(nodes: &[Node], buffer: &Name, index: &Expr) -> bool {
     fn loads(expr: &Expr, buffer: &Name, at: &Expr) -> bool {
-        let here = matches!(expr, Expr::Load { buffer: from, index } if from == buffer && **index == *at);
+        let here = matches!(expr, Expr::Load(load) if load.buffer == *buffer && *load.index == *at);
         here || expr.children().any(|child| loads(child, buffer, at))
     }
     nodes.iter().any(|node| node.access() == Some((buffer, index)) || node.exprs().any(|expr| loads(expr, buffer, index)))

@@ -15,7 +15,7 @@ pub(super) fn features(program: &Program) -> BTreeSet<String> {
     for (item, _) in program.walk() {
         let word = match item {
             Item::Expr(expr) => match expr {
-                Expr::Lit(_) | Expr::Var(_) | Expr::Builtin(_) | Expr::Len(_) | Expr::Load { .. } => continue,
+                Expr::Lit(_) | Expr::Var(_) | Expr::Builtin(_) | Expr::Len(_) | Expr::Load(_) => continue,
                 Expr::Unary { op, .. } => op.mnemonic().to_string(),
                 Expr::Binary { op, .. } => op.mnemonic().to_string(),
                 Expr::Ternary { op, .. } => op.mnemonic().to_string(),

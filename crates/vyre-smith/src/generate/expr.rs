@@ -130,8 +130,8 @@ impl Generator<'_> {
 
     fn reads_written_memory(&self, expr: &Expr) -> bool {
         vyre_foundation::ir::Walk::expr(expr).any(|(item, _)| match item {
-            vyre_foundation::ir::Item::Expr(Expr::Load { buffer, .. }) => {
-                self.buffers.iter().any(|decl| decl.name == *buffer && decl.access.is_writable())
+            vyre_foundation::ir::Item::Expr(Expr::Load(load)) => {
+                self.buffers.iter().any(|decl| decl.name == load.buffer && decl.access.is_writable())
             }
             vyre_foundation::ir::Item::Expr(_) | vyre_foundation::ir::Item::Node(_) => false,
         })

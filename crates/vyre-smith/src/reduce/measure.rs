@@ -162,7 +162,7 @@ fn expr_kind(expr: &Expr) -> u64 {
         Expr::Var(_) => 3,
         Expr::Builtin(_) => 4,
         Expr::Len(_) => 5,
-        Expr::Load { .. }
+        Expr::Load(_)
         | Expr::Unary { .. }
         | Expr::Binary { .. }
         | Expr::Ternary { .. }

@@ -565,7 +565,7 @@ pub(super) fn apply(view: &View, step: &Step) -> Option<Draft> {
             });
             let mut loads = false;
             rewrite_exprs(&mut draft.parts.body, &mut |_, expr| {
-                let load = matches!(expr, Expr::Load { buffer: other, .. } if other == buffer);
+                let load = matches!(expr, Expr::Load(load) if load.buffer == *buffer);
                 loads |= load;
                 load.then(|| value.clone())
             });
@@ -808,7 +808,7 @@ fn replacement(with: &With, ty: ValueType, here: NodeId, expr: &Expr) -> Option<
 fn of_component(body: &mut Body, name: &Name, component: u8) {
     fn loads(expr: &mut Expr, name: &Name) {
         if let Expr::Extract { vector, .. } = expr
-            && matches!(&**vector, Expr::Load { buffer, .. } if buffer == name)
+            && matches!(&**vector, Expr::Load(load) if load.buffer == *name)
         {
             *expr = std::mem::replace(&mut **vector, Expr::bool(false));
         }
@@ -822,7 +822,7 @@ fn of_component(body: &mut Body, name: &Name, component: u8) {
             *value = if let Expr::Vector { components } = value
                 && usize::from(component) < components.len()
             {
-                components.swap_remove(component.into()).into_inner()
+                Expr::clone(&components[usize::from(component)])
             } else {
                 Expr::extract(value.clone(), component)
             };

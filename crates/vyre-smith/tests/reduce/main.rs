@@ -406,7 +406,7 @@ fn candidates_that_would_run_forever_are_not_offered() {
     let mut looped = |case: &Case| {
         assert!(!matches!(plain(case), Err(RunError::OutOfFuel { .. })), "out of fuel:\n{}", case.program);
         // The iterations are told by the input, which stays as it is.
-        let told = has(&case.program, |item| matches!(item, Item::Expr(Expr::Load { buffer, .. }) if *buffer != "out"));
+        let told = has(&case.program, |item| matches!(item, Item::Expr(Expr::Load(load)) if load.buffer != "out"));
         let looped = has(&case.program, |item| matches!(item, Item::Node(Node::Loop(_))));
         (looped && told && case.inputs[0] == words([u32::MAX])).into()
     };
@@ -422,7 +422,7 @@ fn a_declared_count_shrinks_with_its_input() {
     let mut case = Case::new(parsed(text), vec![words(0..48)]);
     case.config.output_counts.insert("out".into(), 48);
     let result = reduced(case, |case| {
-        let loads = has(&case.program, |item| matches!(item, Item::Expr(Expr::Load { .. })));
+        let loads = has(&case.program, |item| matches!(item, Item::Expr(Expr::Load(_))));
         loads && plain(case).is_ok_and(|outputs| outputs.iter().flatten().any(|byte| *byte == 47))
     });
     assert_eq!(result.size.input_words, 1, "{}", result.case.program);
@@ -505,7 +505,7 @@ program p {
     let result = reduced(case.clone(), traps);
     assert_eq!(result.case.program.to_string(), "program reduced {\n  workgroup 1\n\n  trap(0)\n}\n");
     // A narrow buffer that has to be there becomes one of words, with the same values.
-    let loads = |case: &Case| nonzero(case) && has(&case.program, |item| matches!(item, Item::Expr(Expr::Load { .. })));
+    let loads = |case: &Case| nonzero(case) && has(&case.program, |item| matches!(item, Item::Expr(Expr::Load(_))));
     let result = reduced(case, |case| loads(case) && !case.inputs.is_empty());
     let elements: Vec<&Element> = result.case.program.buffers().iter().map(|decl| &decl.element).collect();
     assert!(elements.iter().all(|element| **element == Element::Type(DataType::U32)), "{}", result.case.program);
@@ -524,7 +524,7 @@ fn what_one_invocation_reads_moves_to_the_first() {
     let overflows = |case: &Case| {
         has(&case.program, |item| {
             matches!(item, Item::Expr(Expr::Binary { op: BinaryOp::Mul, left, right })
-            if matches!(**left, Expr::Load { .. }) && matches!(**right, Expr::Load { .. }))
+            if matches!(**left, Expr::Load(_)) && matches!(**right, Expr::Load(_)))
         }) && plain(case)
             .is_ok_and(|outputs| outputs.iter().any(|output| output.chunks(4).any(|word| *word == 0x2_0001u32.to_le_bytes())))
     };

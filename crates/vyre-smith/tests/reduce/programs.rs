@@ -234,9 +234,9 @@ pub const FAULTS: [(&str, Fault); 6] = [
         Some(Expr::cast(*to, Expr::round(value)))
     }),
     ("workgroup memory reads the neighbour", |kind, expr| {
-        let (ExprKind::Load { .. }, Expr::Load { buffer, index }) = (kind, expr) else { return None };
-        (*buffer == "shared" || *buffer == "tile")
-            .then(|| Expr::load(buffer.clone(), Expr::bitxor(index.clone().into_inner(), Expr::u32(1))))
+        let (ExprKind::Load { .. }, Expr::Load(load)) = (kind, expr) else { return None };
+        (load.buffer == "shared" || load.buffer == "tile")
+            .then(|| Expr::load(load.buffer.clone(), Expr::bitxor(load.index.clone().into_inner(), Expr::u32(1))))
     }),
 ];
 

@@ -5,10 +5,11 @@ use crate::text::{parse, render};
 
 /// What the reader finds in a text, the validator aside.
 fn found(text: &str) -> (Source, Vec<Diagnostic>) {
-    let read = crate::text::read(text);
-    let spans = read.program.map(|(_, spans, _)| spans).unwrap_or_default();
-    let source = Source { name: "t".into(), text: text.into(), spans };
-    let report = Report::in_source(source.clone().into(), read.mistakes);
+    let (lowered, mut mistakes) = crate::text::read(text);
+    let (spans, misfits) = lowered.map(|lowered| (lowered.spans, lowered.misfits)).unwrap_or_default();
+    let source = Source::new("t", text.into(), spans);
+    mistakes.append(misfits.mistakes(&source));
+    let report = Report::in_source(source.clone().into(), mistakes);
     (source, report.diagnostics)
 }
 
@@ -243,7 +244,7 @@ z += 1";
 #[test]
 fn a_text_of_nothing_but_mistakes_is_read_to_its_end() {
     let text = format!("program x {{\nworkgroup 1\n{}}}", "let x = +\n".repeat(100_000));
-    assert_eq!(crate::text::read(&text).mistakes.count(), 100_000);
+    assert_eq!(crate::text::read(&text).1.count(), 100_000);
 }
 
 #[test]

@@ -30,8 +30,8 @@ fn check_program(program: &Program) {
     assert_eq!(print(&again), source);
     assert_eq!(program.to_string(), source.text);
     assert_eq!(
-        again.source().map(|read| &read.spans),
-        Some(&source.spans),
+        again.source().map(|read| (&read.spans, read.tree())),
+        Some((&source.spans, source.tree())),
         "noted while printing as by reading:\n{}",
         source.text
     );
@@ -71,8 +71,8 @@ fn check_spans(program: &Program, source: &Source) {
         names::write_name(&mut out, name).expect("strings take everything");
         out
     };
-    let spans = &source.spans;
-    assert_eq!(spans.tree.len(), program.walk().count());
+    let (spans, tree) = (&source.spans, source.tree());
+    assert_eq!(tree.tree.len(), program.walk().count());
     assert_eq!(spans.consts.len(), program.parts().consts.len());
     assert_eq!(spans.buffers.len(), program.buffers().len());
     for (decl, span) in program.parts().consts.iter().zip(&spans.consts) {
@@ -84,9 +84,9 @@ fn check_spans(program: &Program, source: &Source) {
         assert_eq!(text(*count), decl.count.as_ref().map(ToString::to_string).unwrap_or_default());
         assert_eq!(text(*binding), decl.binding.map(|binding| format!("@{binding}")).unwrap_or_default());
     }
-    let mut results = spans.results.iter();
-    let mut operations = spans.operations.iter();
-    for (place, ((item, _), (whole, head))) in program.walk().zip(&spans.tree).enumerate() {
+    let mut results = tree.results.iter();
+    let mut operations = tree.operations.iter();
+    for (place, ((item, _), (whole, head))) in program.walk().zip(&tree.tree).enumerate() {
         assert!(whole.start <= head.start && head.end <= whole.end);
         let expected = match item {
             Item::Node(Node::Let { name, .. } | Node::Assign { name, .. }) => spelled(name),
@@ -107,7 +107,8 @@ fn check_spans(program: &Program, source: &Source) {
             }
             Item::Expr(Expr::Lit(Literal::U32(_))) => text(*whole).into(),
             Item::Expr(expr @ (Expr::Lit(_) | Expr::Builtin(_) | Expr::Var(_))) => expr.to_string(),
-            Item::Expr(Expr::Len(buffer) | Expr::Load { buffer, .. }) => spelled(buffer),
+            Item::Expr(Expr::Len(buffer)) => spelled(buffer),
+            Item::Expr(Expr::Load(load)) => spelled(&load.buffer),
             Item::Expr(Expr::Unary { op, .. }) => spelling(op.info().spelling, op.mnemonic()).into(),
             Item::Expr(Expr::Binary { op, .. }) => spelling(op.info().spelling, op.mnemonic()).into(),
             Item::Expr(Expr::Ternary { op, .. }) => op.to_string(),
@@ -220,7 +221,7 @@ fn programs_up_to_the_limit_are_printed_and_deeper_ones_are_not() {
 fn shaken(random: &mut Random, text: &str) -> String {
     let mut out = String::new();
     let mut same_line_only = false;
-    for token in lex(text).tokens {
+    for token in lex(text).tokens.iter() {
         let slice = &text[token.span.start as usize..token.span.end as usize];
         let comment = |random: &mut Random| format!("//{}\n", random.pick(&["", " a", " // b", " `c", "\t\"d  ", " é", "\r"]));
         if token.newline_before {

@@ -25,9 +25,9 @@ impl Resolver<'_> {
                 Some(buffer) => self.push(ExprKind::Len { buffer }, Some(Scalar::U32.into()), place),
                 None => self.push(ExprKind::Lit { bits: 0 }, Some(Scalar::U32.into()), place),
             },
-            Expr::Load { buffer, index } => {
-                let buffer = self.buffer(buffer, place);
-                let index = self.index(index);
+            Expr::Load(load) => {
+                let buffer = self.buffer(&load.buffer, place);
+                let index = self.index(&load.index);
                 match buffer {
                     Some(buffer) => {
                         let ty = self.known_buffers[buffer.index()].then_some(self.kernel.buffer(buffer).value);
@@ -123,6 +123,9 @@ impl Resolver<'_> {
     fn push(&mut self, kind: ExprKind, ty: Option<ValueType>, place: NodeId) -> Typed {
         if let Some(ty) = ty {
             self.note_type(ty);
+        }
+        if let Some(id) = self.sketched(kind, place) {
+            return Typed { id, ty, place, literal: false };
         }
         let id = ExprId(self.kernel.exprs.len() as u32);
         // An unknown type belongs to a program that is not valid; the kernel is then dropped.

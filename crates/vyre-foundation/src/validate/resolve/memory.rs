@@ -11,6 +11,9 @@ use vyre_spec::{ErrorCode, Scalar, Storage, ValueType};
 impl Resolver<'_> {
     #[inline]
     pub(super) fn access(&mut self, kind: AccessKind, buffer: BufferId, index: ExprId, node: NodeId) -> AccessId {
+        if self.sketch.is_some() {
+            return AccessId(0);
+        }
         self.kernel.accesses.push(MemoryAccess { kind, buffer, index, stmt: self.stmt, node });
         AccessId(self.kernel.accesses.len() as u32 - 1)
     }

@@ -8,15 +8,18 @@ mod declarations;
 mod expressions;
 mod memory;
 mod names;
+mod sketch;
 mod statements;
 mod types;
 
 pub(super) use declarations::exceeds;
 
+use super::Wanted;
 use crate::diagnostic::{Diagnostic, Location, Mistakes, Poison};
 use crate::ir::{Counts, Name, NodeId, Parts, Program};
 use crate::kernel::{ExprId, Kernel, StmtId, Uses};
 use names::Binding;
+use sketch::Sketch;
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use vyre_spec::ValueType;
@@ -58,11 +61,14 @@ struct Resolver<'a> {
     next_binding: u32,
     /// By buffer: whether its declaration says what it holds.
     known_buffers: Vec<bool>,
+    /// If the kernel will not be handed out anyway.
+    sketch: Option<Sketch>,
 }
 
 /// The kernel, and every mistake against rules 2 to 21 outside of poisoned parts.
-pub(super) fn resolve(program: &Program, counts: &Counts, poison: &Poison) -> (Kernel, Mistakes) {
+pub(super) fn resolve(program: &Program, counts: &Counts, poison: &Poison, wanted: Wanted) -> (Kernel, Mistakes) {
     let parts = program.parts();
+    let whole = wanted == Wanted::Kernel;
     let mut resolver = Resolver {
         program,
         parts,
@@ -70,9 +76,9 @@ pub(super) fn resolve(program: &Program, counts: &Counts, poison: &Poison) -> (K
         kernel: Kernel {
             buffers: Vec::with_capacity(parts.buffers.len()),
             vars: Vec::with_capacity(counts.vars),
-            exprs: Vec::with_capacity(counts.exprs),
-            stmts: Vec::with_capacity(counts.stmts),
-            accesses: Vec::with_capacity(counts.accesses),
+            exprs: Vec::with_capacity(if whole { counts.exprs } else { 0 }),
+            stmts: Vec::with_capacity(if whole { counts.stmts } else { 0 }),
+            accesses: Vec::with_capacity(if whole { counts.accesses } else { 0 }),
             workgroup_size: program.workgroup_size(),
             floats: parts.floats,
             subgroup: parts.subgroup,
@@ -91,7 +97,11 @@ pub(super) fn resolve(program: &Program, counts: &Counts, poison: &Poison) -> (K
         bindings: parts.buffers.iter().filter_map(|decl| decl.binding).collect(),
         next_binding: 0,
         known_buffers: Vec::new(),
+        sketch: None,
     };
+    if !whole {
+        resolver.begin_sketch();
+    }
     resolver.constants();
     resolver.buffers();
     let workgroup_known = resolver.workgroup();

@@ -3,6 +3,7 @@
 //! A statement gets its number before the statements below it, so that a body is a range of numbers.
 
 use super::names::Meaning;
+use super::sketch::is_unasked;
 use super::{Resolver, Typed};
 use crate::diagnostic::{Diagnostic, Fix, Location};
 use crate::ir::{Atomic, Body, Loop, Name, Node, NodeId, OpId, Store, Subgroup};
@@ -25,14 +26,21 @@ impl<'a> Resolver<'a> {
     fn statement(&mut self, node: &'a Node) {
         let place = self.place();
         self.statement = place;
+        if let (true, Node::Block(body) | Node::Region { body, .. }) = (self.sketch.is_some(), node) {
+            // Their statements stand in the scope around them as well as in one of their own.
+            self.scope(body);
+            return;
+        }
         let id = self.next_stmt();
         self.stmt = id;
         // It comes before the statements below it, which are not known yet.
         self.kernel.stmts.push(Stmt { kind: StmtKind::Return, node: place, end: id });
+        let first = self.kernel.exprs.len();
         let kind = match node {
             Node::Let { name, value } => {
                 let value = self.expr(value);
-                StmtKind::Let { var: self.declare_var(name, value.ty, place), value: value.id }
+                let id = self.settled(first, value.id);
+                StmtKind::Let { var: self.declare_var(name, value.ty, place), value: id }
             }
             Node::Assign { name, value } => {
                 let target = self.assignable(name, place);
@@ -51,7 +59,7 @@ impl<'a> Resolver<'a> {
                 match target {
                     Some((var, _, _)) => {
                         self.kernel.vars[var.index()].set_once = false;
-                        StmtKind::Assign { var, value: value.id }
+                        StmtKind::Assign { var, value: self.settled(first, value.id) }
                     }
                     None => self.nothing(),
                 }
@@ -61,14 +69,16 @@ impl<'a> Resolver<'a> {
                 let target = self.writable(buffer, place);
                 let index = self.index(index);
                 let value = self.expr(value);
-                match target {
+                let kind = match target {
                     Some(buffer) => {
                         self.stored(buffer, value);
                         let access = self.access(AccessKind::Store, buffer, index.id, place);
                         StmtKind::Store { access, buffer, index: index.id, value: value.id }
                     }
                     None => self.nothing(),
-                }
+                };
+                self.unasked(first);
+                kind
             }
             Node::Atomic(atomic) => {
                 let Atomic { result, op, buffer, index, operands } = &**atomic;
@@ -92,6 +102,7 @@ impl<'a> Resolver<'a> {
                 self.subgroup_declared(place);
                 let operands: Vec<Typed> = operands.iter().map(|operand| self.expr(operand)).collect();
                 let ty = self.op(OpId::Subgroup(*op), None, &operands, place);
+                let operands = self.apart(operands);
                 let result = self.result(result.as_ref(), op.info(), ty, place);
                 StmtKind::Subgroup { result, op: *op, ty: ty.unwrap_or(Scalar::U32), operands: few(&operands) }
             }
@@ -131,6 +142,10 @@ impl<'a> Resolver<'a> {
             Node::Block(body) | Node::Region { body, .. } => StmtKind::Scope { body: self.scope(body) },
         };
         let end = self.next_stmt();
+        if self.sketch.is_some() && is_unasked(&kind, self.control) {
+            self.kernel.stmts.truncate(id.index());
+            return;
+        }
         self.kernel.stmts[id.index()] = Stmt { kind, node: place, end };
     }
 
@@ -140,6 +155,7 @@ impl<'a> Resolver<'a> {
         let (name, ty_or_poison) = (name.clone(), ty.unwrap_or(stand_in));
         self.kernel.vars.push(Var { name, ty: ty_or_poison, kind, set_once: true, declared: self.stmt });
         self.typed.push(ty.is_some());
+        self.sketch_var(id, self.statement);
         id
     }
 
