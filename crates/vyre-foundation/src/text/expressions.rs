@@ -31,14 +31,19 @@ fn component(word: &str) -> Option<u8> {
 
 fn infix_op(token: &str) -> Option<(BinaryOp, Precedence)> {
     BinaryOp::ALL.iter().find_map(|op| match op.info().spelling {
-        Spelling::Infix(spelling, precedence) if spelling == token => Some((*op, precedence)),
+        Spelling::Infix(spelling, precedence) if is_spelled(spelling, token) => Some((*op, precedence)),
         Spelling::Infix(..) | Spelling::Prefix(_) | Spelling::Call => None,
     })
 }
 
+/// Whether two spellings of operators are the same. Most differ in the first byte, which costs less than a comparison of texts.
+fn is_spelled(one: &str, other: &str) -> bool {
+    one.as_bytes()[0] == other.as_bytes()[0] && one == other
+}
+
 fn prefix_op(token: &str) -> Option<UnaryOp> {
     UnaryOp::ALL.iter().copied().find(|op| match op.info().spelling {
-        Spelling::Prefix(spelling) => spelling == token,
+        Spelling::Prefix(spelling) => is_spelled(spelling, token),
         Spelling::Infix(..) | Spelling::Call => false,
     })
 }
