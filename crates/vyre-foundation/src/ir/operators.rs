@@ -130,17 +130,17 @@ mod tests {
     fn operators_make_the_tree_of_the_text() {
         let (x, y) = (&Expr::var("x"), &Expr::var("y"));
         let made = [
-            (x + y * 2u32, "x + y * 2"),
-            ((x + y) * 2u32, "(x + y) * 2"),
+            (x + y * 2u32, "x + y * 2u"),
+            ((x + y) * 2u32, "(x + y) * 2u"),
             (x - y - 1i32, "x - y - 1i"),
             (x - (y - 1.5f32), "x - (y - 1.5)"),
             (2.0f64 / x % y, "2.0d / x % y"),
             (x & y | x ^ 7u64, "x & y | x ^ 7u64"),
-            (1u32 << x >> y, "1 << x >> y"),
+            (1u32 << x >> y, "1u << x >> y"),
             (-x * !y, "-x * !y"),
             (-(x.clone() * y), "-(x * y)"),
             (x.clone().lt(y).and(true), "x < y && true"),
-            (x.clone().eq(y).or(x.clone().ne(0u32)), "x == y || x != 0"),
+            (x.clone().eq(y).or(x.clone().ne(0u32)), "x == y || x != 0u"),
             (x.clone().ge(1i64).select(x, y), "select(x >= 1i64, x, y)"),
             (x.clone().min(y).sqrt(), "sqrt(min(x, y))"),
             (x.clone().fma(y, 0.5f32), "fma(x, y, 0.5)"),
