@@ -4,7 +4,7 @@
 //! the time follows the number of differences and not the number of units.
 
 use crate::digest::Digest;
-use crate::ledger::{Identity, Ledger, LedgerError, Seal, UnitRecord};
+use crate::ledger::{Identity, LedgerError, Seal, Store, UnitRecord};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -100,7 +100,7 @@ impl Difference {
 }
 
 /// Compares two runs; `None` if they have no section in common.
-pub fn diff(one: (&Ledger, &Identity), other: (&Ledger, &Identity)) -> Result<Option<Difference>, LedgerError> {
+pub fn diff(one: (&dyn Store, &Identity), other: (&dyn Store, &Identity)) -> Result<Option<Difference>, LedgerError> {
     let (seals_one, seals_other) = (seals(one.0)?, seals(other.0)?);
     let root = |seals: &BTreeMap<String, Seal>| {
         Digest::tree(&seals.iter().map(|(name, seal)| Seal::node(name, seal.units, &seal.root)).collect::<Vec<_>>())
@@ -133,7 +133,7 @@ pub fn diff(one: (&Ledger, &Identity), other: (&Ledger, &Identity)) -> Result<Op
     Ok(Some(difference))
 }
 
-fn seals(ledger: &Ledger) -> Result<BTreeMap<String, Seal>, LedgerError> {
+fn seals(ledger: &dyn Store) -> Result<BTreeMap<String, Seal>, LedgerError> {
     let ended = ledger.seals()?;
     Ok(match ended {
         Some(seals) => seals,

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use support::{How, conform, parts, plan, xor};
 use vyre_conform::evidence::Verdict;
 use vyre_conform::expectations::Judged;
-use vyre_conform::ledger::{Ledger, LedgerError, root_of};
+use vyre_conform::ledger::{Ledger, LedgerError, Store, root_of};
 use vyre_conform::{Comparator, Digest, FindingKind, OpSpec, Plan, RunError, Selection, Tier};
 use vyre_worker::{Answer, Case, Failure};
 
@@ -66,11 +66,11 @@ fn shards_together_have_the_root_of_the_whole() {
         assert_eq!(part.verdict, Verdict::Holds);
         tested += part.report.summary.tested;
         let (ledger, ..) = Ledger::read(state.path()).unwrap();
-        let add = |section: &str, record: vyre_conform::ledger::UnitRecord| {
+        let mut add = |section: &str, record: vyre_conform::ledger::UnitRecord| {
             let there = leaves.entry(section.into()).or_default().insert(record.first, record.leaf(section));
             assert_eq!(there, None, "a unit is in one shard");
         };
-        ledger.for_each_unit(add).unwrap();
+        ledger.for_each_unit(&mut add).unwrap();
     }
     assert_eq!((root_of(&leaves), tested), (whole.report.root, whole.report.summary.tested));
     // There are 12 units: shard 12 of 13 has none of them, and that is a verdict.
@@ -269,7 +269,7 @@ fn a_damaged_ledger_is_told_and_not_believed() {
     let whole = std::fs::read(&path).unwrap();
     let (reference, ..) = Ledger::read(state.path()).unwrap();
     let mut records = Vec::new();
-    reference.for_each_unit(|section, record| records.push((section.to_string(), record))).unwrap();
+    reference.for_each_unit(&mut |section, record| records.push((section.to_string(), record))).unwrap();
     drop(reference);
     let mut told = 0;
     for at in (0..whole.len()).step_by(311) {
@@ -279,7 +279,7 @@ fn a_damaged_ledger_is_told_and_not_believed() {
         // Whatever is read is what was written; bytes that nobody looks at may be anything.
         let mut found = Vec::new();
         let read = Ledger::read(state.path())
-            .and_then(|(ledger, ..)| ledger.for_each_unit(|section, record| found.push((section.to_string(), record))));
+            .and_then(|(ledger, ..)| ledger.for_each_unit(&mut |section, record| found.push((section.to_string(), record))));
         match read {
             Err(_) => told += 1,
             Ok(()) => assert_eq!(found, records, "byte {at}"),

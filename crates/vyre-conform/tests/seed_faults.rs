@@ -14,7 +14,7 @@ use vyre_conform::cert::{CertError, Certificate, SecretKey};
 use vyre_conform::conform::Conformed;
 use vyre_conform::evidence::{RunData, Verdict};
 use vyre_conform::expectations::Judged;
-use vyre_conform::ledger::{Ledger, LedgerError};
+use vyre_conform::ledger::{Ledger, LedgerError, Store};
 use vyre_conform::swap::every_assignment;
 use vyre_conform::{Digest, FindingKind, OpSpec, Plan, ProgramCases, RunError, Selection, Tier, mutants, suite, teeth};
 use vyre_driver::backend::registry::acquire;
@@ -36,7 +36,7 @@ fn leaves(state: &std::path::Path) -> BTreeMap<(String, u64), Digest> {
     let (ledger, ..) = Ledger::read(state).expect("a run");
     let mut leaves = BTreeMap::new();
     ledger
-        .for_each_unit(|section, record| {
+        .for_each_unit(&mut |section, record| {
             leaves.insert((section.to_string(), record.first), record.leaf(section));
         })
         .expect("it is whole");

@@ -7,7 +7,7 @@
 use super::Certificate;
 use crate::digest::Digest;
 use crate::evidence::{Bound, RunData, profiles};
-use crate::ledger::{Ledger, LedgerError, UnitRecord};
+use crate::ledger::{LedgerError, Store, UnitRecord};
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -103,7 +103,7 @@ impl From<LedgerError> for AuditError {
 /// Runs so many units again, or all if there are fewer, each drawn with the same probability.
 pub fn audit(
     certificate: &Certificate,
-    ledger: &Ledger,
+    ledger: &dyn Store,
     run: &RunData,
     units: u64,
     rerun: &mut dyn Rerun,
@@ -113,7 +113,7 @@ pub fn audit(
     let chosen = draw(units.min(of), of)?;
     let mut records = Vec::with_capacity(chosen.len());
     let mut number = 0;
-    ledger.for_each_unit(|section, record| {
+    ledger.for_each_unit(&mut |section, record| {
         if chosen.contains(&number) {
             records.push((section.to_string(), record));
         }

@@ -8,7 +8,7 @@
 use super::unit::{UnitDone, examine, first_cases};
 use crate::digest::Digest;
 use crate::examine::{Examiner, FindingKind, Flip, MUTANT_LIMIT};
-use crate::ledger::Places;
+use crate::ledger::{Places, SURVIVED};
 use crate::mutants::{self, Mutant};
 use crate::plan::{Plan, Unit};
 use crate::regression::Shown;
@@ -18,11 +18,9 @@ use std::time::{Duration, Instant, SystemTime};
 use vyre_smith::subjects::subject;
 use vyre_worker::{Answer, Failure, caught};
 
-/// What the remark about a control begins with if it was not found out.
-pub(super) const SURVIVED: &str = "not noticed: ";
-
-/// A number that nobody can guess: what the standard library seeds its hash maps with, and the time.
-pub(super) fn secret() -> Digest {
+/// A number that nobody can guess, for the places of controls: what the standard library seeds its hash maps with, and the time.
+#[must_use]
+pub fn secret() -> Digest {
     let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
     let random = || RandomState::new().build_hasher().finish().to_le_bytes();
     Digest::of([random(), random(), random(), random(), (time as u64).to_le_bytes()])

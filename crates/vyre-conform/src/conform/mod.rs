@@ -7,6 +7,10 @@
 mod control;
 mod reduction;
 mod unit;
+mod units;
+
+pub use control::secret;
+pub use units::Units;
 
 use crate::cert::Rerun;
 use crate::date::Date;
@@ -14,8 +18,10 @@ use crate::error::RunError;
 use crate::evidence::{RunData, Verdict};
 use crate::examine::Examiner;
 use crate::expectations::{Expectations, Judged};
-use crate::ledger::{Controls, Identity, Ledger, Places, Range, RunInfo, StillFailing, UnitRecord, remark};
-use crate::plan::{Plan, What};
+use crate::ledger::{
+    Controls, Identity, Ledger, LedgerError, Places, Range, RunInfo, StillFailing, Store, UnitRecord, remark, settings,
+};
+use crate::plan::{Plan, Unit, What};
 use crate::regression::{self, Keeper};
 use crate::report::{ParityFailure, RunReport, Summary};
 use crate::stream::gather;
@@ -136,7 +142,7 @@ pub fn run(
     let before = ledger.info()?;
     let secret = match before.controls.secret {
         Some(secret) if ledger.is_resumed() => secret,
-        _ => control::secret(),
+        _ => secret(),
     };
     let mut info = RunInfo {
         tier: options.tier.clone(),
@@ -162,7 +168,7 @@ pub fn run(
     info.still_failing = failures.iter().map(still).collect();
     let mut done = HashSet::new();
     let mut so_far = summary;
-    ledger.for_each_unit(|section, record| {
+    ledger.for_each_unit(&mut |section, record| {
         so_far.add(&record.counts());
         done.extend(plan.number(section, record.first));
     })?;
@@ -263,15 +269,13 @@ fn identity(plan: &Plan, tested: &Tested<'_>, options: &Options<'_>) -> Identity
     Identity {
         suite: plan.suite().to_string(),
         selection: options.selection.clone(),
-        settings: format!(
-            "{} {}, shard {} of {}, tier {}, controls {}, forms {}",
-            if options.is_nonce { "nonce" } else { "seed" },
+        settings: settings(
+            options.is_nonce,
             options.seed,
-            options.shard.0,
-            options.shard.1,
-            options.tier.as_deref().unwrap_or("none"),
+            options.shard,
+            options.tier.as_deref(),
             options.controls,
-            tested.forms.join(" ")
+            &tested.forms.join(" "),
         ),
         backend: tested.backend.clone(),
         version: tested.version.clone(),
@@ -300,16 +304,12 @@ fn regressions(plan: &Plan, tested: &Tested<'_>, options: &Options<'_>) -> Resul
     Ok((summary, failures))
 }
 
-fn count_controls(ledger: &Ledger, mut controls: Controls) -> Result<Controls, RunError> {
+fn count_controls(ledger: &dyn Store, mut controls: Controls) -> Result<Controls, RunError> {
     for (place, kind, what) in ledger.remarks()? {
         if kind != remark::CONTROL {
             continue;
         }
-        controls.ran += 1;
-        match what.strip_prefix(control::SURVIVED) {
-            None => controls.caught += 1,
-            Some(planted) => controls.survived.push(format!("{place}: {planted}")),
-        }
+        controls.add(&place, &what);
     }
     Ok(controls)
 }
@@ -403,14 +403,7 @@ fn work(
         let Some((number, control)) = job else { return };
         let (unit, seed, groups) = (plan.unit(number), options.seed, tested.most_groups);
         let outcome = match control {
-            None => examine_unit(plan, unit, &mut examiner, seed, groups, None).map(|mut done| {
-                if let What::Whole(_) = plan.sections()[unit.section].what {
-                    let salt = unit::salt(plan, unit, seed);
-                    let form = &tested.forms[salt as usize % tested.forms.len()];
-                    reductions.reduce(&mut done.shown, &mut examiner, salt, form, options.stop);
-                }
-                Outcome::Unit(done)
-            }),
+            None => examine_and_reduce(plan, tested, unit, &mut examiner, seed, reductions, options.stop).map(Outcome::Unit),
             Some(control) => control.run(plan, unit, &mut examiner, seed, groups).map(Outcome::Control),
         };
         let is_over = outcome.is_err();
@@ -418,6 +411,37 @@ fn work(
             return;
         }
     }
+}
+
+/// Runs and judges a unit, and makes programs small that fail in it.
+fn examine_and_reduce(
+    plan: &Plan,
+    tested: &Tested<'_>,
+    unit: Unit,
+    examiner: &mut Examiner<'_>,
+    seed: u64,
+    reductions: &Reductions,
+    stop: &AtomicBool,
+) -> Result<UnitDone, String> {
+    let mut done = examine_unit(plan, unit, examiner, seed, tested.most_groups, None)?;
+    if let What::Whole(_) = plan.sections()[unit.section].what {
+        let salt = unit::salt(plan, unit, seed);
+        let form = &tested.forms[salt as usize % tested.forms.len()];
+        reductions.reduce(&mut done.shown, examiner, salt, form, stop);
+    }
+    Ok(done)
+}
+
+/// Adds what came of a unit of a section to what is committed next.
+fn gather_unit(section: &str, unit: UnitDone, keeper: &mut Keeper, range: &mut Range) -> Result<(), LedgerError> {
+    for shown in unit.shown {
+        keeper.keep(shown, range)?;
+    }
+    if let Some(why) = unit.skipped {
+        range.remarks.push((section.to_string(), remark::SKIPPED, why));
+    }
+    range.units.push((section.to_string(), unit.record));
+    Ok(())
 }
 
 /// Takes in what threads find.
@@ -469,16 +493,9 @@ impl Coordinator<'_> {
                 return Ok(());
             }
         };
-        for shown in unit.shown {
-            self.keeper.keep(shown, &mut self.range)?;
-        }
-        if let Some(why) = unit.skipped {
-            self.range.remarks.push((section.clone(), remark::SKIPPED, why));
-        }
         self.gathered.add(&unit.record.counts());
         self.last_section.clone_from(section);
-        self.range.units.push((section.clone(), unit.record));
-        Ok(())
+        Ok(gather_unit(section, unit, &mut self.keeper, &mut self.range)?)
     }
 
     fn commit(&mut self, tell: &mut dyn FnMut(&Progress<'_>)) -> Result<(), RunError> {

@@ -15,7 +15,7 @@ pub use kills::{KillError, KillRates, Killed};
 pub use profile::{ProfileRoot, profiles};
 
 use crate::digest::Digest;
-use crate::ledger::{Identity, Ledger, LedgerError, Places, RunInfo, Seal, SectionInfo, StillFailing, remark};
+use crate::ledger::{Identity, Ledger, LedgerError, Places, RunInfo, Seal, SectionInfo, StillFailing, Store, remark};
 use crate::report::{ParityFailure, ReducedFailure};
 use crate::space::Evidence;
 use std::collections::{BTreeMap, BTreeSet};
@@ -154,15 +154,15 @@ impl RunData {
     }
 
     /// The same from a ledger that is open.
-    pub fn of(ledger: &Ledger, identity: Identity, is_finished: bool) -> Result<RunData, LedgerError> {
+    pub fn of(ledger: &dyn Store, identity: Identity, is_finished: bool) -> Result<RunData, LedgerError> {
         let seals = ledger.seal()?;
         let root = root_over(&seals);
         let units = seals.iter().map(|(_, seal)| seal.units).sum();
-        if let (Some(ended), Some(stored)) = (ledger.root()?, ledger.seals()?) {
-            let damaged = |what: String| Err(LedgerError::Damaged(ledger.path().into(), what));
-            if ended != root {
-                return damaged(format!("its units have the root {root}, and the run ended with {ended}"));
-            }
+        let damaged = |what: String| Err(LedgerError::Damaged(ledger.path().into(), what));
+        if let Some(ended) = ledger.root()?.filter(|ended| *ended != root) {
+            return damaged(format!("its units have the root {root}, and the run ended with {ended}"));
+        }
+        if let Some(stored) = ledger.seals()? {
             // Equal roots have equal names; what can differ are sums that the root does not know.
             if let Some(((name, _), _)) = stored.iter().zip(&seals).find(|(stored, found)| stored != found) {
                 return damaged(format!("the units of `{name}` are not those that its run ended with"));
@@ -203,8 +203,8 @@ impl RunData {
         }
         let info = ledger.info()?;
         let placed = remarks.into_keys().filter(|(_, kind)| kind == remark::CONTROL).map(|(place, _)| place).collect();
-        let misplaced = match info.controls.secret {
-            Some(secret) if is_finished => misplaced(ledger, Places::new(secret, units), placed)?,
+        let misplaced = match info.controls.places(units) {
+            Some(places) if is_finished => misplaced(ledger, &places, placed)?,
             Some(_) | None => None,
         };
         Ok(RunData {
@@ -277,10 +277,12 @@ impl RunData {
 
 /// What is wrong with the places of the controls of a run that has ended, if something is. A unit that the device cannot run may go
 /// without.
-fn misplaced(ledger: &Ledger, places: Places, mut placed: BTreeSet<String>) -> Result<Option<String>, LedgerError> {
+fn misplaced(ledger: &dyn Store, places: &[Places], mut placed: BTreeSet<String>) -> Result<Option<String>, LedgerError> {
     let (mut position, mut missing) = (0, None);
-    ledger.for_each_unit(|section, record| {
-        if places.has(position) {
+    ledger.for_each_unit(&mut |section, record| {
+        // Shards take units in turn.
+        let shards = places.len() as u64;
+        if places[(position % shards) as usize].has(position / shards) {
             let place = format!("{section}:{}", record.first);
             if !placed.remove(&place) && record.skipped == 0 {
                 missing.get_or_insert(place);

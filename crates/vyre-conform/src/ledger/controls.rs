@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 /// One control in so many units.
 const BLOCK: u64 = 50;
 
+/// What the remark about a control begins with if it was not found out.
+pub(crate) const SURVIVED: &str = "not noticed: ";
+
 /// Units that must fail, hidden among the others: on devices with a planted fault, or with a bit flipped in what the device gave.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Controls {
@@ -23,6 +26,9 @@ pub struct Controls {
     pub caught: u64,
     /// Those that were not: what was planted where.
     pub survived: Vec<String>,
+    /// Of a run that was put together from shards: the commitment and the secret of each, in order. Then it has none of its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shards: Vec<(Digest, Digest)>,
 }
 
 impl Controls {
@@ -32,10 +38,39 @@ impl Controls {
         Controls { commitment: Some(commitment(secret)), secret: Some(secret), ..Controls::default() }
     }
 
+    /// Adds those of the next shard.
+    pub(super) fn join(&mut self, next: Controls) {
+        self.ran += next.ran;
+        self.caught += next.caught;
+        self.survived.extend(next.survived);
+        // A shard without them says so by a secret that was not committed to.
+        self.shards.push((next.commitment.unwrap_or_default(), next.secret.unwrap_or_default()));
+    }
+
+    /// Where they are in a run of so many units, if its secrets are known.
+    #[must_use]
+    pub fn places(&self, units: u64) -> Option<Vec<Places>> {
+        if self.shards.is_empty() {
+            return self.secret.map(|secret| vec![Places::new(secret, units)]);
+        }
+        let count = self.shards.len() as u64;
+        let mine = |number: u64| units.saturating_sub(number).div_ceil(count);
+        Some((0..).zip(&self.shards).map(|(number, (_, secret))| Places::new(*secret, mine(number))).collect())
+    }
+
+    /// Counts one, by the place of its unit and what was remarked about it.
+    pub fn add(&mut self, place: &str, remark: &str) {
+        self.ran += 1;
+        match remark.strip_prefix(SURVIVED) {
+            None => self.caught += 1,
+            Some(planted) => self.survived.push(format!("{place}: {planted}")),
+        }
+    }
+
     /// Why they show nothing about a run that has judged something, if so.
     #[must_use]
     pub fn problem(&self) -> Option<String> {
-        let Controls { commitment: committed, secret, ran, caught, survived } = self;
+        let Controls { commitment: committed, secret, ran, caught, survived, shards } = self;
         if *ran == 0 {
             return Some("the run has no controls, so it does not show that a fault would have been noticed".into());
         }
@@ -43,6 +78,11 @@ impl Controls {
             let first = survived.first().map_or(String::new(), |what| format!(", first {what}"));
             let survived = ran.saturating_sub(*caught).max(survived.len() as u64);
             return Some(format!("{survived} of {ran} planted faults were not noticed{first}"));
+        }
+        if !shards.is_empty() {
+            let is_other = |(committed, secret): &(Digest, Digest)| commitment(*secret) != *committed;
+            let shard = shards.iter().position(is_other)?;
+            return Some(format!("the secret of the controls of shard {shard} is not the one that was committed to before it"));
         }
         match (committed, secret) {
             (Some(committed), Some(secret)) if commitment(*secret) == *committed => None,

@@ -5,17 +5,24 @@
 //! a leaf. A leaf knows nothing of the backend, of time, or of how the run was divided, so runs that give the same bytes have the same
 //! root. Units are committed by the range; what is committed survives whatever happens to the process.
 //!
+//! What reads a ledger reads any [`Store`]: campaigns over many machines keep theirs elsewhere.
+//!
 //! A ledger belongs to one run: same suite, selection, settings, backend and device ([`Identity`]).
 
 mod controls;
+mod merge;
 mod open;
+mod reading;
 mod record;
 mod rows;
 mod seal;
 mod store;
 
+pub(crate) use controls::SURVIVED;
 pub use controls::{Controls, Places};
-pub use record::{Identity, RunInfo, SectionInfo, StillFailing, UnitRecord, root_of};
+pub use merge::{MergeError, merge};
+pub use reading::Store;
+pub use record::{Identity, RunInfo, SectionInfo, StillFailing, UnitRecord, root_of, settings};
 pub use seal::{CHUNK, Chunk, Seal, Sealer};
 pub use store::{Ledger, Range};
 
@@ -31,6 +38,11 @@ pub mod remark {
     pub const REDUCED: &str = "reduced";
     /// The unit that the remark is about had a blind control; the text says what came of it.
     pub const CONTROL: &str = "control";
+
+    /// The kind of this name.
+    pub(crate) fn known(kind: &str) -> Option<&'static str> {
+        [SKIPPED, PROGRAM, AGAIN, REDUCED, CONTROL].into_iter().find(|known| *known == kind)
+    }
 }
 
 use std::fmt;

@@ -42,6 +42,22 @@ impl Identity {
     }
 }
 
+/// What changes what is run, in the words of [`Identity::settings`].
+#[must_use]
+pub fn settings(is_nonce: bool, seed: u64, shard: (u64, u64), tier: Option<&str>, controls: bool, forms: &str) -> String {
+    let drawn = if is_nonce { "nonce" } else { "seed" };
+    let (shard, shards) = shard;
+    let tier = tier.unwrap_or("none");
+    format!("{drawn} {seed}, shard {shard} of {shards}, tier {tier}, controls {controls}, forms {forms}")
+}
+
+/// The shard that settings say, of how many.
+pub(super) fn shard_of(settings: &str) -> Option<(u64, u64)> {
+    let part = settings.split(", ").find_map(|part| part.strip_prefix("shard "))?;
+    let (shard, shards) = part.split_once(" of ")?;
+    Some((shard.parse().ok()?, shards.parse().ok()?))
+}
+
 /// A part of the suite that has one program, one workgroup size and one space of cases.
 ///
 /// Its name is `OP:wg=N:SPACE`, with `:alt=NAME` behind the op if the program is an alternative one; a unit's is that and the number of

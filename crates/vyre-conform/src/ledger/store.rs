@@ -1,7 +1,7 @@
 //! Writing to a ledger and reading it.
 
 use super::rows::{self, FACTS, FAILURES, REMARKS, SEALS, SECTIONS, UNITS};
-use super::{LedgerError, RunInfo, Seal, Sealer, SectionInfo, UnitRecord};
+use super::{LedgerError, RunInfo, Seal, SectionInfo, Store, UnitRecord};
 use crate::digest::Digest;
 use crate::report::ParityFailure;
 use redb::{
@@ -11,7 +11,7 @@ use redb::{
 use std::path::{Path, PathBuf};
 use vyre_worker::caught;
 
-/// What a run has done so far.
+/// What a run has done so far, in a file.
 pub struct Ledger {
     pub(super) file: File,
     pub(super) path: PathBuf,
@@ -59,12 +59,6 @@ impl Ledger {
     #[must_use]
     pub fn is_resumed(&self) -> bool {
         self.resumed
-    }
-
-    /// The file.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.path
     }
 
     fn error(&self, error: redb::Error) -> LedgerError {
@@ -134,62 +128,6 @@ impl Ledger {
         rows::from_binary(&self.path, "units", &unit_key(section, first), bytes)
     }
 
-    /// Calls `each` with every unit, by section and first case.
-    pub fn for_each_unit(&self, mut each: impl FnMut(&str, UnitRecord)) -> Result<(), LedgerError> {
-        self.rows(|read| {
-            for entry in read.open_table(UNITS)?.iter()? {
-                let (key, value) = entry?;
-                let (section, first) = key.value();
-                each(section, self.decode(section, first, value.value())?);
-            }
-            Ok(())
-        })
-    }
-
-    /// The units of a section that begin with these cases, `to` not included.
-    pub fn units_between(&self, section: &str, from: u64, to: Option<u64>) -> Result<Vec<UnitRecord>, LedgerError> {
-        self.rows(|read| {
-            let table = read.open_table(UNITS)?;
-            let last = to.map_or(u64::MAX, |to| to.saturating_sub(1));
-            let mut found = Vec::new();
-            if to.is_some_and(|to| to <= from) {
-                return Ok(found);
-            }
-            for entry in table.range((section, from)..=(section, last))? {
-                let (key, value) = entry?;
-                found.push(self.decode(section, key.value().1, value.value())?);
-            }
-            Ok(found)
-        })
-    }
-
-    /// The failures that were kept, in the order in which they were found.
-    pub fn failures(&self) -> Result<Vec<ParityFailure>, LedgerError> {
-        self.rows(|read| {
-            let table = read.open_table(FAILURES)?;
-            let row = |entry: Result<(redb::AccessGuard<'_, u64>, redb::AccessGuard<'_, &[u8]>), StorageError>| {
-                let (key, value) = entry?;
-                rows::from_json(&self.path, "failures", &key.value().to_string(), value.value()).map_err(Unreadable::Row)
-            };
-            table.iter()?.map(row).collect()
-        })
-    }
-
-    /// What was remarked about sections: section, kind ([`remark`](super::remark)), text.
-    pub fn remarks(&self) -> Result<Vec<(String, String, String)>, LedgerError> {
-        self.rows(|read| {
-            let table = read.open_table(REMARKS)?;
-            let mut remarks = Vec::new();
-            for entry in table.iter()? {
-                let (key, value) = entry?;
-                let (section, kind) = key.value();
-                let text = rows::from_json(&self.path, "remarks", &format!("{section} {kind}"), value.value())?;
-                remarks.push((section.to_string(), kind.to_string(), text));
-            }
-            Ok(remarks)
-        })
-    }
-
     /// Says which sections the run has.
     pub fn describe(&mut self, sections: &[SectionInfo]) -> Result<(), LedgerError> {
         self.write(|write| {
@@ -201,29 +139,12 @@ impl Ledger {
         })
     }
 
-    /// The sections of the run, by name.
-    pub fn sections(&self) -> Result<Vec<SectionInfo>, LedgerError> {
-        self.rows(|read| {
-            let table = read.open_table(SECTIONS)?;
-            let row = |entry: Result<(redb::AccessGuard<'_, &str>, redb::AccessGuard<'_, &[u8]>), StorageError>| {
-                let (key, value) = entry?;
-                rows::from_json(&self.path, "sections", key.value(), value.value()).map_err(Unreadable::Row)
-            };
-            table.iter()?.map(row).collect()
-        })
-    }
-
     /// Writes what is known about the run as a whole, in place of what was known before.
     pub fn set_info(&mut self, info: &RunInfo) -> Result<(), LedgerError> {
         self.write(|write| {
             write.open_table(FACTS)?.insert("run", rows::json("facts", "run", info).as_slice())?;
             Ok(())
         })
-    }
-
-    /// What is known about the run as a whole.
-    pub fn info(&self) -> Result<RunInfo, LedgerError> {
-        Ok(self.fact("run")?.unwrap_or_default())
     }
 
     fn fact<T: serde::de::DeserializeOwned>(&self, key: &str) -> Result<Option<T>, LedgerError> {
@@ -246,31 +167,85 @@ impl Ledger {
             Ok(())
         })
     }
+}
 
-    /// The root that the run ended with, if it has ended.
-    pub fn root(&self) -> Result<Option<Digest>, LedgerError> {
+impl Store for Ledger {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn for_each_unit(&self, each: &mut dyn FnMut(&str, UnitRecord)) -> Result<(), LedgerError> {
+        self.rows(|read| {
+            for entry in read.open_table(UNITS)?.iter()? {
+                let (key, value) = entry?;
+                let (section, first) = key.value();
+                each(section, self.decode(section, first, value.value())?);
+            }
+            Ok(())
+        })
+    }
+
+    fn units_between(&self, section: &str, from: u64, to: Option<u64>) -> Result<Vec<UnitRecord>, LedgerError> {
+        self.rows(|read| {
+            let table = read.open_table(UNITS)?;
+            let last = to.map_or(u64::MAX, |to| to.saturating_sub(1));
+            let mut found = Vec::new();
+            if to.is_some_and(|to| to <= from) {
+                return Ok(found);
+            }
+            for entry in table.range((section, from)..=(section, last))? {
+                let (key, value) = entry?;
+                found.push(self.decode(section, key.value().1, value.value())?);
+            }
+            Ok(found)
+        })
+    }
+
+    fn failures(&self) -> Result<Vec<ParityFailure>, LedgerError> {
+        self.rows(|read| {
+            let table = read.open_table(FAILURES)?;
+            let row = |entry: Result<(redb::AccessGuard<'_, u64>, redb::AccessGuard<'_, &[u8]>), StorageError>| {
+                let (key, value) = entry?;
+                rows::from_json(&self.path, "failures", &key.value().to_string(), value.value()).map_err(Unreadable::Row)
+            };
+            table.iter()?.map(row).collect()
+        })
+    }
+
+    fn remarks(&self) -> Result<Vec<(String, String, String)>, LedgerError> {
+        self.rows(|read| {
+            let table = read.open_table(REMARKS)?;
+            let mut remarks = Vec::new();
+            for entry in table.iter()? {
+                let (key, value) = entry?;
+                let (section, kind) = key.value();
+                let text = rows::from_json(&self.path, "remarks", &format!("{section} {kind}"), value.value())?;
+                remarks.push((section.to_string(), kind.to_string(), text));
+            }
+            Ok(remarks)
+        })
+    }
+
+    fn sections(&self) -> Result<Vec<SectionInfo>, LedgerError> {
+        self.rows(|read| {
+            let table = read.open_table(SECTIONS)?;
+            let row = |entry: Result<(redb::AccessGuard<'_, &str>, redb::AccessGuard<'_, &[u8]>), StorageError>| {
+                let (key, value) = entry?;
+                rows::from_json(&self.path, "sections", key.value(), value.value()).map_err(Unreadable::Row)
+            };
+            table.iter()?.map(row).collect()
+        })
+    }
+
+    fn info(&self) -> Result<RunInfo, LedgerError> {
+        Ok(self.fact("run")?.unwrap_or_default())
+    }
+
+    fn root(&self) -> Result<Option<Digest>, LedgerError> {
         self.fact("finished")
     }
 
-    /// The sums over the units of each section, by name, from the units themselves.
-    pub fn seal(&self) -> Result<Vec<(String, Seal)>, LedgerError> {
-        let mut seals: Vec<(String, Seal)> = Vec::new();
-        let mut open: Option<(String, Sealer)> = None;
-        self.for_each_unit(|section, record| {
-            if open.as_ref().is_none_or(|(name, _)| name != section) {
-                let ended = open.replace((section.to_string(), Sealer::default()));
-                seals.extend(ended.map(|(name, sealer)| (name, sealer.done())));
-            }
-            if let Some((_, sealer)) = &mut open {
-                sealer.add(section, &record);
-            }
-        })?;
-        seals.extend(open.map(|(name, sealer)| (name, sealer.done())));
-        Ok(seals)
-    }
-
-    /// The same as they were when the run ended: no unit is read. `None` if it has not ended.
-    pub fn seals(&self) -> Result<Option<Vec<(String, Seal)>>, LedgerError> {
+    fn seals(&self) -> Result<Option<Vec<(String, Seal)>>, LedgerError> {
         if self.root()?.is_none() {
             return Ok(None);
         }

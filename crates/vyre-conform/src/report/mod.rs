@@ -19,7 +19,7 @@ pub(crate) use whole::{duration, grouped};
 
 use crate::digest::Digest;
 use crate::examine::FindingKind;
-use crate::ledger::{Ledger, LedgerError, remark, root_of};
+use crate::ledger::{LedgerError, Store, remark, root_of};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use vyre_foundation::case::bytes;
@@ -111,11 +111,15 @@ pub struct RunReport {
 
 impl RunReport {
     /// What is committed to a ledger, beside counts and failures of what is not part of it.
-    pub(crate) fn of(ledger: &Ledger, mut summary: Summary, mut failures: Vec<ParityFailure>) -> Result<RunReport, LedgerError> {
+    pub(crate) fn of(
+        ledger: &dyn Store,
+        mut summary: Summary,
+        mut failures: Vec<ParityFailure>,
+    ) -> Result<RunReport, LedgerError> {
         let mut leaves: BTreeMap<String, BTreeMap<u64, Digest>> = BTreeMap::new();
         let mut not_confirmed = BTreeSet::new();
         let mut units = 0;
-        ledger.for_each_unit(|section, record| {
+        ledger.for_each_unit(&mut |section, record| {
             summary.add(&record.counts());
             if !record.confirmed && record.tested > 0 {
                 not_confirmed.insert(section.to_string());
