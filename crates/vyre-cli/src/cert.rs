@@ -1,15 +1,13 @@
 //! `vyre cert`: certificates of conformance runs.
 
 use crate::conform::Doubted;
-use crate::{Failure, print, report, write_file};
+use crate::{Failure, print, report, runs, write_file};
 use serde_json::json;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use vyre_conform::cert::{
     Audit, AuditError, CertError, Certificate, KeyError, Outcome, PublicKey, SecretKey, Unsigned, audit, same_run,
 };
-use vyre_conform::evidence::RunData;
-use vyre_conform::ledger::Ledger;
 
 /// Sign what a conformance run has shown, and check what others have signed.
 #[derive(clap::Args)]
@@ -148,7 +146,7 @@ fn keygen(args: &Keygen) -> Result<(), Failure> {
 
 fn sign(args: &Sign) -> Result<(), Failure> {
     let key = SecretKey::read(&args.key).map_err(key_failure)?;
-    let run = RunData::read(&args.run).map_err(report::ledger)?;
+    let run = runs::data(&args.run)?;
     let (known, kills) = args.beside.read(&run)?;
     let certificate = Certificate::of(&run, &known, kills).map_err(|error| match &error {
         Unsigned::Fails(_) => Failure::Data(error.to_string()),
@@ -201,12 +199,12 @@ fn verify(args: &Verify) -> Result<(), Failure> {
 
 fn again(args: &Again) -> Result<(), Failure> {
     let certificate = read(&args.certificate, &args.key)?;
-    let (ledger, identity, is_finished) = Ledger::read(&args.run).map_err(report::ledger)?;
-    let run = RunData::of(&ledger, identity, is_finished).map_err(report::ledger)?;
+    let opened = runs::open(&args.run)?;
+    let run = opened.data()?;
     // What is wrong with the files is said before a device is opened.
     same_run(&certificate, &run).map_err(audit_failure)?;
     let doubted = Doubted::new(&run.info.command, &run.identity.suite)?;
-    let found = doubted.again(|rerun| audit(&certificate, &ledger, &run, args.units, rerun))?.map_err(audit_failure)?;
+    let found = doubted.again(|rerun| audit(&certificate, &*opened.store, &run, args.units, rerun))?.map_err(audit_failure)?;
     told(args, &found);
     match (found.refuted().next(), found.not_run().next()) {
         (Some(_), _) => Err(Failure::Said),

@@ -2,7 +2,7 @@
 
 use crate::fuzz::{EXEC, foreign, known_subject, start_worker, words};
 use crate::launch::quoted;
-use crate::{Failure, load, print, report, warn};
+use crate::{Failure, load, print, report, runs, warn};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -18,6 +18,7 @@ use vyre::backend::registry::{acquire, registered_devices};
 use vyre_conform::cert::Rerun;
 use vyre_conform::conform::{Again, Conformed, Make, Options, Progress, Tested, run};
 use vyre_conform::evidence::{KillRates, Killed, Verdict};
+use vyre_conform::ledger::{MergeError, merge};
 use vyre_conform::mutants;
 use vyre_conform::teeth::{Bite, Faulty, measure, rates, recorded};
 use vyre_conform::{Cases, KernelCases, ParityFailure, Plan, RunError, Selection, Tier, suite};
@@ -44,7 +45,10 @@ Examples:
   vyre conform --list ops.int.add:u32
 
 Exit status: 0 it holds, 1 it does not, 2 the command line is wrong, 3 there is no verdict.")]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Args {
+    #[command(subcommand)]
+    other: Option<Other>,
     /// Which parts of the suite, or kernels (*.vyre); everything if nothing is named
     queries: Vec<String>,
     /// The backend, or `exec:COMMAND` for a worker of somebody else's
@@ -89,19 +93,91 @@ pub struct Args {
     list: bool,
     /// One JSON object per failure, and one for the whole at the end
     #[arg(long)]
-    pub json: bool,
+    json: bool,
     #[arg(long, hide = true)]
     test_subjects: bool,
 }
 
+/// What else there is to do about runs.
+#[derive(clap::Subcommand)]
+enum Other {
+    /// Put the shards of a run together, as if they had been one
+    Merge(Merge),
+}
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+All shards of one run (`vyre conform --shard 0/8` and so on), each with its state folder or the file in it, become one run: with the root,
+the verdict and the controls that the suite would have had on one machine. Nothing is run.
+
+Example: vyre conform merge whole shard-*/
+
+Exit status: 0 it holds, 1 it does not, 2 a file cannot be read or written, 3 there is no verdict.")]
+struct Merge {
+    /// The state folder of the whole
+    #[arg(value_name = "OUT")]
+    out: PathBuf,
+    /// The shards
+    #[arg(value_name = "SHARD", required = true)]
+    shards: Vec<PathBuf>,
+    /// Take devices with different fingerprints for one
+    #[arg(long)]
+    any_device: bool,
+    /// One JSON object
+    #[arg(long)]
+    json: bool,
+}
+
 impl Args {
+    /// Those of a run of this part of the suite on this backend, as the words of a command line would say it. Kernels of the user's are
+    /// no part of the suite, and whoever asks is not to name files of this machine.
+    #[cfg(feature = "postgres")]
+    pub fn of_suite(queries: &[String], tier_name: &str, seed: u64, backend: Option<&str>) -> Result<Args, Failure> {
+        if let Some(query) = queries.iter().find(|query| query.ends_with(".vyre")) {
+            return Err(Failure::Usage(format!("`{query}` is a file of one machine: campaigns are about the suite")));
+        }
+        Ok(Args {
+            other: None,
+            queries: queries.to_vec(),
+            backend: backend.map(str::to_string),
+            tier: tier(tier_name).map_err(Failure::Usage)?,
+            seed,
+            nonce: None,
+            shard: (0, 1),
+            state: None,
+            jobs: None,
+            deadline: Duration::from_secs(60),
+            in_process: false,
+            known: None,
+            no_controls: false,
+            mutants: None,
+            list: false,
+            json: false,
+            test_subjects: false,
+        })
+    }
+
+    /// The same, run in another way.
+    #[cfg(feature = "postgres")]
+    pub fn run_with(self, deadline: Duration, in_process: bool, test_subjects: bool) -> Args {
+        Args { deadline, in_process, test_subjects, ..self }
+    }
+
+    /// Whether the answer is JSON.
+    pub fn json(&self) -> bool {
+        match &self.other {
+            Some(Other::Merge(args)) => args.json,
+            None => self.json,
+        }
+    }
+
     /// What sampled cases are drawn from.
     fn seed(&self) -> u64 {
         self.nonce.unwrap_or(self.seed)
     }
 }
 
-fn tier(word: &str) -> Result<Tier, String> {
+pub fn tier(word: &str) -> Result<Tier, String> {
     let known = || Tier::ALL.iter().map(|tier| tier.name()).collect::<Vec<_>>().join(", ");
     Tier::ALL.into_iter().find(|tier| tier.name() == word).ok_or_else(|| format!("there are {}", known()))
 }
@@ -116,6 +192,9 @@ fn shard(text: &str) -> Result<(u64, u64), String> {
 }
 
 pub fn conform(args: &Args) -> Result<(), Failure> {
+    if let Some(Other::Merge(args)) = &args.other {
+        return merge_shards(args);
+    }
     let plan = plan(args)?;
     if args.list {
         return list(&plan);
@@ -138,7 +217,7 @@ pub fn conform(args: &Args) -> Result<(), Failure> {
         is_nonce: args.nonce.is_some(),
         shard: (shard, shards),
         state: Some(state.clone()),
-        threads: threads(args),
+        threads: threads(args.jobs),
         selection: if args.queries.is_empty() { Selection::ALL.into() } else { args.queries.join(" ") },
         tier: Some(args.tier.name().into()),
         command: command(args, &backend),
@@ -166,6 +245,34 @@ pub fn conform(args: &Args) -> Result<(), Failure> {
     tell(args, &conformed, &options, recorded(plan.suite()))
 }
 
+fn merge_shards(args: &Merge) -> Result<(), Failure> {
+    merge(&args.shards, &args.out, args.any_device).map_err(|error| match error {
+        MergeError::Ledger(error) => report::ledger(error),
+        MergeError::NotOneRun(_) => Failure::Usage(error.to_string()),
+    })?;
+    let run = runs::data(&args.out)?;
+    let verdict = run.verdict(|_| false, |_| false);
+    let totals = run.totals();
+    if args.json {
+        let object = json!({
+            "verdict": verdict.word(), "why": verdict.why(), "root": run.root, "units": totals.units, "tested": totals.tested,
+            "failed": totals.failed, "skipped": totals.skipped, "run": run.info,
+        });
+        print(&format!("{object}\n"));
+    } else {
+        let (shards, out) = (args.shards.len(), args.out.display());
+        print(&format!(
+            "{shards} shards in {out}: {} units, {} cases, {} failed\nroot {}\n",
+            totals.units, totals.tested, totals.failed, run.root
+        ));
+    }
+    match verdict {
+        Verdict::Holds | Verdict::WithExceptions => Ok(()),
+        Verdict::Fails => Err(Failure::Said),
+        Verdict::None(why) => Err(Failure::NoVerdict(why)),
+    }
+}
+
 /// Runs the suite on every mutant.
 fn teeth(args: &Args, plan: &Plan) -> Result<(), Failure> {
     let stop = stop_on_signals()?;
@@ -184,7 +291,7 @@ fn teeth(args: &Args, plan: &Plan) -> Result<(), Failure> {
             bar.suspend(|| print(&format!("not noticed: {} ({} units)\n", bite.mutant, bite.units)));
         }
     };
-    let bites = measure(plan, &mutants, args.seed(), threads(args), &stop, &tell);
+    let bites = measure(plan, &mutants, args.seed(), threads(args.jobs), &stop, &tell);
     bar.finish_and_clear();
     if bites.len() < mutants.len() {
         return Err(Failure::NoVerdict(format!("stopped after {} of {} mutants", bites.len(), mutants.len())));
@@ -238,12 +345,13 @@ fn said(rate: Killed) -> String {
     format!("{} of {} ({:.1} %, {:.1} to {:.1})", rate.killed, rate.of, percent[0], percent[1], percent[2])
 }
 
-fn threads(args: &Args) -> usize {
-    args.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
+/// Units at the same time.
+pub fn threads(jobs: Option<usize>) -> usize {
+    jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
 }
 
 /// Becomes true at the first signal that asks for the end; the second one is the end.
-fn stop_on_signals() -> Result<Arc<AtomicBool>, Failure> {
+pub fn stop_on_signals() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         let again = signal_hook::flag::register_conditional_shutdown(signal, 3, stop.clone());
@@ -299,7 +407,7 @@ fn queries(args: &Args) -> (Vec<String>, Vec<&String>) {
     (queries.into_iter().cloned().collect(), kernels)
 }
 
-fn plan(args: &Args) -> Result<Plan, Failure> {
+pub fn plan(args: &Args) -> Result<Plan, Failure> {
     let (queries, kernels) = queries(args);
     let mut cases: Vec<Arc<dyn Cases>> = Vec::new();
     for path in &kernels {
@@ -333,7 +441,7 @@ fn list(plan: &Plan) -> Result<(), Failure> {
 }
 
 /// The fastest backend: the first that is listed.
-fn default_backend() -> Result<String, Failure> {
+pub fn default_backend() -> Result<String, Failure> {
     let first = registered_devices().into_iter().next().map(|(_, device)| device.id);
     first.ok_or_else(|| Failure::Usage("no backend is linked into this program".into()))
 }
@@ -362,7 +470,7 @@ fn command(args: &Args, backend: &str) -> String {
 /// says what ran.
 const FORMS: [Form; 4] = [Form::Timed, Form::Into, Form::Resident, Form::Async];
 
-fn tested<'a>(args: &Args, backend: &str, make: Make<'a>) -> Result<Tested<'a>, Failure> {
+pub fn tested<'a>(args: &Args, backend: &str, make: Make<'a>) -> Result<Tested<'a>, Failure> {
     let is_subject =
         backend.starts_with(EXEC) || backend.starts_with(mutants::PREFIX) || args.test_subjects && backend.contains(':');
     if is_subject {
@@ -391,7 +499,7 @@ fn tested<'a>(args: &Args, backend: &str, make: Make<'a>) -> Result<Tested<'a>, 
 }
 
 /// The device in a form: in a process of its own, unless it is to be in this one.
-fn subject(args: &Args, form: &str) -> Result<Box<dyn Subject>, String> {
+pub fn subject(args: &Args, form: &str) -> Result<Box<dyn Subject>, String> {
     let settings = || Settings { deadline: args.deadline, ..Settings::default() };
     if let Some(command) = form.strip_prefix(EXEC) {
         return foreign(form, command, args.deadline).map(|pool| Box::new(pool) as Box<dyn Subject>);

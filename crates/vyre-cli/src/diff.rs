@@ -1,10 +1,9 @@
 //! `vyre diff`: what is different between two conformance runs.
 
-use crate::{Failure, print, report};
+use crate::{Failure, print, report, runs};
 use serde_json::json;
 use std::path::PathBuf;
 use vyre_conform::diff::{Difference, diff};
-use vyre_conform::ledger::Ledger;
 
 /// Compare two conformance runs: two devices, two drivers, or before and after a change.
 #[derive(clap::Args)]
@@ -16,6 +15,7 @@ Examples:
   vyre diff before after
   vyre diff nvidia amd --markdown > difference.md
   vyre diff before after --json
+  vyre diff 'postgres://host/db#nightly/cpu' 'postgres://host/db#nightly/wgpu'
 
 Exit status: 0 both runs have the same results, 1 they differ or a file is damaged, 2 the command line is wrong or a file cannot be
 read, 3 the runs have nothing in common.")]
@@ -35,9 +35,8 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let (one, one_is, _) = Ledger::read(&args.one).map_err(report::ledger)?;
-    let (other, other_is, _) = Ledger::read(&args.other).map_err(report::ledger)?;
-    let found = diff((&one, &one_is), (&other, &other_is)).map_err(report::ledger)?;
+    let (one, other) = (runs::open(&args.one)?, runs::open(&args.other)?);
+    let found = diff((&*one.store, &one.identity), (&*other.store, &other.identity)).map_err(report::ledger)?;
     let Some(found) = found else {
         return Err(Failure::NoVerdict("the runs have no section in common, so there is nothing to compare".into()));
     };

@@ -12,6 +12,11 @@
 //! 0: what was asked for holds. 1: the program or the data are wrong. 2: the command line is wrong, or a path cannot be read or
 //! written. 3: there is no verdict. Of several files the worst counts: 2, then 1, then 3.
 
+#[cfg(feature = "postgres")]
+mod campaign;
+#[cfg(not(feature = "postgres"))]
+#[path = "no_campaign.rs"]
+mod campaign;
 mod cert;
 mod check;
 mod completions;
@@ -31,6 +36,7 @@ mod predicate;
 mod reduce;
 mod report;
 mod run;
+mod runs;
 mod style;
 mod test;
 mod time;
@@ -104,6 +110,7 @@ enum Command {
     Report(report::Args),
     Diff(diff::Args),
     Cert(cert::Args),
+    Campaign(campaign::Args),
     Test(test::Args),
     Explain(explain::Args),
     Lsp(lsp::Args),
@@ -152,10 +159,11 @@ pub fn main() -> ExitCode {
         Command::Devices(args) => (devices::devices(args), args.json),
         Command::Reduce(args) => (reduce::run(args), args.json),
         Command::Fuzz(args) => (fuzz::run(args), args.json),
-        Command::Conform(args) => (conform::conform(args), args.json),
+        Command::Conform(args) => (conform::conform(args), args.json()),
         Command::Report(args) => (report::report(args), args.json),
         Command::Diff(args) => (diff::run(args), args.json),
         Command::Cert(args) => (cert::cert(args), args.json()),
+        Command::Campaign(args) => (campaign::campaign(args), args.json()),
         Command::Test(args) => (test::test(args), args.json),
         Command::Explain(args) => (explain::explain(args), args.json),
         Command::Lsp(args) => (lsp::lsp(args), args.json),

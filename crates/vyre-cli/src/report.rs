@@ -1,6 +1,6 @@
 //! `vyre report`: what a conformance run says, for people and for other tools.
 
-use crate::{Failure, not_over_input, print};
+use crate::{Failure, not_over_input, print, runs};
 use std::path::{Path, PathBuf};
 use vyre::files;
 use vyre_conform::Date;
@@ -14,7 +14,8 @@ use vyre_conform::report::Report;
 /// Reads the ledger of a run, says what it shows, and writes it in other forms.
 #[derive(clap::Args)]
 #[command(after_help = "\
-RUN is the state folder of a run, or the file in it. It is only read, also while somebody else reads it.
+RUN is the state folder of a run, or the file in it, or postgres://…#CAMPAIGN/DEVICE. It is only read, also while somebody else
+reads it.
 
 Known failures are a JSON file: a list of {\"query\", \"backend\", \"reason\", \"expires\"} (docs/conformance.md). An entry that has
 expired, that names nothing that ran, or that names something that holds is a failure itself.
@@ -94,7 +95,7 @@ pub fn ledger(error: LedgerError) -> Failure {
 }
 
 pub fn report(args: &Args) -> Result<(), Failure> {
-    let run = RunData::read(&args.run).map_err(ledger)?;
+    let run = runs::data(&args.run)?;
     let (known, kills) = args.beside.read(&run)?;
     let report = Report::new(&run, &known, kills.as_ref());
     let inputs: Vec<String> = args.beside.paths().chain([run.path.as_path()]).map(|path| path.display().to_string()).collect();

@@ -6,7 +6,7 @@ use sample::{Sample, section};
 use std::collections::BTreeSet;
 use vyre_conform::evidence::{Class, RunData, Verdict, profiles};
 use vyre_conform::expectations::{Expectation, Expectations, Judged, Problem};
-use vyre_conform::ledger::{Ledger, LedgerError};
+use vyre_conform::ledger::{Ledger, LedgerError, Store};
 use vyre_conform::{Evidence, Selection};
 
 fn read(sample: &Sample) -> RunData {
