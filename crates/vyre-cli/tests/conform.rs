@@ -301,7 +301,8 @@ fn a_run_is_signed_verified_and_audited() {
 #[test]
 fn a_program_that_fails_is_reduced_and_its_command_shows_it_again() {
     let folder = folder();
-    let mutant = ["programs.ints", "--backend", "mutant:operator/add.u32-is-sub", "--state", "state", "--json"];
+    let mutant =
+        ["programs.ints", "--backend", "mutant:operator/add.u32-is-sub", "--state", "state", "--deadline", "5s", "--json"];
     let (code, out, err) = conform(folder.path(), &mutant);
     assert_eq!(code, 1, "{out}{err}");
     let vyre = |args: &str| {
