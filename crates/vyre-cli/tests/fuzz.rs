@@ -108,7 +108,7 @@ fn a_crash_is_blamed_on_the_program_that_crashes() {
 #[test]
 fn the_same_programs_can_be_run_again() {
     let folder = Folder::new("again");
-    let flags = "--test-subjects --isolated --preset ints --programs 8 --inputs 1 --seed 1 --no-reduce --deadline 0.7";
+    let flags = "--test-subjects --isolated --preset ints --programs 8 --inputs 1 --seed 1 --no-reduce --deadline 700ms";
     let (_, out, err) = folder.vyre(&format!("fuzz --subject test:crash {flags}"));
     let command = out.lines().find_map(|line| line.strip_prefix("the same programs again: vyre "));
     let command = command.unwrap_or_else(|| panic!("{out}{err}"));
