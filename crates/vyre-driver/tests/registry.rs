@@ -214,10 +214,12 @@ fn devices_of_one_backend_are_listed_without_opening_them_and_its_name_means_the
     assert_eq!(acquire("pair").unwrap().id(), "pair:fast");
     assert_eq!(acquire("pair:0").unwrap().id(), "pair:0");
     assert_eq!(opened(), ["pair:fast", "pair:0"], "one at a time, and only what was asked for");
+    assert_eq!(acquire("pair:1").unwrap().id(), "pair:0", "by its place, which no other has for its name");
+    assert_eq!(opened(), ["pair:0"]);
     let listed = LISTED.load(Ordering::Relaxed);
     assert_eq!(acquire("last").unwrap().id(), "last");
     assert_eq!(LISTED.load(Ordering::Relaxed), listed, "others are not asked what they find");
-    for unknown in ["pair:", "pair:1", "pairs", "pair:fast:0", ":0"] {
+    for unknown in ["pair:", "pair:2", "pairs", "pair:fast:0", ":0"] {
         let Err(BackendError::UnknownBackend { id, known }) = acquire(unknown).map(drop) else { panic!("{unknown}") };
         assert_eq!((id.as_str(), known.len()), (unknown, 6));
         assert!(known.contains(&"pair:0".to_string()) && !known.contains(&"pair".to_string()), "{known:?}");

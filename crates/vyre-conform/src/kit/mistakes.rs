@@ -57,7 +57,7 @@ const SLOW: &str = "program slow {
   workgroup 8
   buffer out: output u32[8] @0
   let x = gid.x
-  for i in 0..1280000 { x = x * 3 + i }
+  for i in 0..1280000 { x = 4000000000 / (x % 1000 + 1) + i }
   out[gid.x] = x
 }
 ";
@@ -298,7 +298,7 @@ fn pipelines_stay(open: &Open) -> Done {
 
 fn too_late(open: &Open) -> Done {
     let backend = open();
-    // Longer than a millisecond on any machine, since it is one long chain, and begun within it.
+    // Longer than a millisecond on any machine, since it is one long chain of divisions, and begun within it.
     let slow = program(SLOW);
     let right = backend.dispatch(&slow, &[], &DispatchConfig::default());
     if let Some(what) = lacks(&right) {

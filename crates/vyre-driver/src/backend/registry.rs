@@ -87,8 +87,10 @@ impl BackendRegistration {
         // Others are not asked what they find.
         let rest = id.strip_prefix(self.id).filter(|rest| rest.is_empty() || rest.starts_with(':'))?;
         let place: Option<usize> = rest.strip_prefix(':').and_then(|rest| rest.parse().ok());
-        let mut list = self.list().into_iter().map(|device| device.id).enumerate();
-        list.find(|(n, device)| rest.is_empty() || id == device || Some(*n) == place).map(|(_, device)| device)
+        let list: Vec<String> = self.list().into_iter().map(|device| device.id).collect();
+        // An id is what it says, also if it looks like a place.
+        let named = list.iter().position(|device| rest.is_empty() || id == device);
+        list.into_iter().nth(named.or(place)?)
     }
 }
 
