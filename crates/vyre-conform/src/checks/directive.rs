@@ -175,6 +175,8 @@ fn parse_one(text: &str) -> Result<Kind, String> {
     match word {
         "error" | "warn" => {
             let (code, place) = rest.split_once(" at ").ok_or("write `E0301 at 4:9`")?;
+            // The message may follow.
+            let place = place.split_once(", ").map_or(place, |(place, _)| place);
             let code = ErrorCode::from_name(code.trim()).ok_or_else(|| format!("no error code {code}"))?;
             let (line, column) = place.trim().split_once(':').ok_or("write line:column")?;
             let place = (

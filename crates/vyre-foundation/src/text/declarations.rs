@@ -30,7 +30,15 @@ impl Parser<'_> {
             Some(Role::Statement | Role::Operation | Role::Inside | Role::Value) => false,
             None => word == SUBGROUP,
         });
-        is_word && self.punct_ahead(1) != Some(".") && !self.keyword_is_name()
+        is_word && self.punct_ahead(1) != Some(".") && !self.keyword_is_name() && !self.typed_constant_ahead()
+    }
+
+    /// Whether a variable of other languages begins here: `const uint x = 1`.
+    fn typed_constant_ahead(&self) -> bool {
+        self.word() == Some(Keyword::Const.word())
+            && self.word_ahead(1).is_some_and(|word| self.is_type_here(word))
+            && self.word_ahead(2).is_some()
+            && !self.tokens.newline_before(self.at + 2)
     }
 
     /// One declaration.

@@ -8,7 +8,7 @@ use super::declarations::Value;
 use super::foreign::{self, Instead};
 use super::lexer::Kind;
 use super::names::{is_builtin_base, is_reserved};
-use super::parser::{Mark, Parsed, Parser, push_in_small_steps};
+use super::parser::{Mark, Parsed, Parser, Skip, push_in_small_steps};
 use super::suggest::nearest;
 use crate::diagnostic::{Diagnostic, Fix, Location, Span};
 use crate::ir::{Child, Expr, Literal, Load, Name};
@@ -72,6 +72,11 @@ fn function(word: &str) -> Option<Function> {
     }
 }
 
+/// Whether there is a function of this name.
+pub(super) fn is_function(word: &str) -> bool {
+    function(word).is_some()
+}
+
 /// Every word that [`function`] knows, and those with a grammar of their own.
 fn function_names() -> impl Iterator<Item = &'static str> {
     let unary = UnaryOp::ALL.iter().map(|op| op.mnemonic());
@@ -104,6 +109,9 @@ impl Parser<'_> {
     fn binary(&mut self, outer: Option<Precedence>, depth: u32) -> Parsed<Built> {
         let begin = self.begin();
         let mut left = self.unary(depth)?;
+        if self.kind() == Kind::Word && !self.tokens.newline_before(self.at) {
+            left = self.word_behind(left, begin, depth)?;
+        }
         let mut compared: Option<Comparison> = None;
         let mut chained = false;
         while let Some((op, precedence)) = self.infix().filter(|(_, precedence)| Some(*precedence) > outer) {
@@ -163,7 +171,7 @@ impl Parser<'_> {
         self.mistake(diagnostic);
     }
 
-    fn unary(&mut self, depth: u32) -> Parsed<Built> {
+    pub(super) fn unary(&mut self, depth: u32) -> Parsed<Built> {
         self.check_depth(depth)?;
         let Some(op) = self.punct().and_then(prefix_op) else { return self.postfix(depth) };
         let begin = self.begin();
@@ -185,31 +193,27 @@ impl Parser<'_> {
         while self.is(".") {
             self.bump();
             let component = self.word().and_then(component);
-            if component.is_none() {
-                self.no_component()?;
+            if component.is_none() || self.punct_ahead(1) == Some("(") {
+                if self.kind() == Kind::Word && !self.line_ended() {
+                    built = self.member(built, start, begin, depth)?;
+                    continue;
+                }
+                return Err(self.no_component());
             }
             let head = self.bump();
             let spans = [start.to(head), head];
             let (vector, below) = (built.expr.into(), built.height);
-            built = match component {
-                Some(component) => self.node(Expr::Extract { vector, component }, below, begin, spans, depth)?,
-                None => self.list(vec![vector], Reading::Unknown, below, begin, spans, depth)?,
-            };
+            let component = component.unwrap_or_default();
+            built = self.node(Expr::Extract { vector, component }, below, begin, spans, depth)?;
         }
         Ok(built)
     }
 
     #[cold]
     #[inline(never)]
-    fn no_component(&mut self) -> Parsed<()> {
-        const HELP: &str = "a component of a vector is taken by `.x`, `.y`, `.z` or `.w`";
-        let Some(word) = self.word().filter(|_| !self.line_ended()) else {
-            let diagnostic = self.unexpected_diagnostic("a component").help(HELP);
-            return Err(self.refuse(diagnostic));
-        };
-        let diagnostic = Diagnostic::new(ErrorCode::E0312, format!("`{word}` is no component"));
-        self.mistake_here(diagnostic.expected("`x`, `y`, `z` or `w`").help(HELP));
-        Ok(())
+    fn no_component(&mut self) -> Skip {
+        let diagnostic = self.unexpected_diagnostic("a component");
+        self.refuse(diagnostic.help("a component of a vector is taken by `.x`, `.y`, `.z` or `.w`"))
     }
 
     fn primary(&mut self, depth: u32) -> Parsed<Built> {
@@ -218,14 +222,23 @@ impl Parser<'_> {
         }
         let start = self.span();
         if self.is("(") {
+            if self.c_cast_ahead() {
+                return self.c_cast(depth);
+            }
             if self.parens == MAX_NESTING {
                 return Err(self.too_deep(start));
             }
+            let (open, begin) = (self.at, self.begin());
             self.bump();
             self.parens += 1;
             let mut inner = self.binary(None, depth)?;
             self.parens -= 1;
-            inner.outer = start.to(self.expect(")")?);
+            if !self.is(")") {
+                self.not_closed(open)?;
+                self.back_to(begin);
+                inner = self.stand_in(start);
+            }
+            inner.outer = start.to(self.bump());
             return Ok(inner);
         }
         if let Some(literal) = self.literal_expr(start) {
@@ -238,6 +251,9 @@ impl Parser<'_> {
                     self.variable(name, span, depth)
                 }
                 Kind::Word | Kind::String | Kind::Number | Kind::Punct | Kind::Bad | Kind::End => {
+                    if let Some(built) = self.foreign_expression(depth) {
+                        return built;
+                    }
                     let diagnostic = self.unexpected_diagnostic("an expression");
                     self.no_expression(diagnostic)
                 }
@@ -259,11 +275,35 @@ impl Parser<'_> {
         if is_reserved(word) {
             return self.keyword_in_expression(word);
         }
-        if self.punct_ahead(1) == Some("(") {
-            return self.call(word, depth);
+        match self.punct_ahead(1) {
+            Some("(") => return self.call(word, depth),
+            Some("<" | ":") if self.path_ahead() => return self.path(depth),
+            Some(_) | None => {}
         }
         let (name, span) = self.name("an expression")?;
         self.variable(name, span, depth)
+    }
+
+    /// What is wrong where a parenthesis should close, and the way to it if it can be seen.
+    #[cold]
+    #[inline(never)]
+    fn not_closed(&mut self, open: usize) -> Parsed<()> {
+        let diagnostic = self.unexpected_diagnostic("`)`");
+        let at = Location::Text(self.span());
+        let one_line = (open + 1..=self.at).all(|at| !self.tokens.newline_before(at));
+        let diagnostic = match self.punct().filter(|_| one_line) {
+            Some("=") => diagnostic.fix("the operator is", Fix::Replace(at, "==".into())),
+            Some("..") => diagnostic.help("bounds stand without parentheses: `for i in 0..n`"),
+            Some(_) | None => return Err(self.refuse(diagnostic)),
+        };
+        self.refuse(diagnostic);
+        self.bump();
+        let begin = self.begin();
+        self.expr(1)?;
+        self.back_to(begin);
+        // What follows was meant otherwise, too.
+        self.last_mistake = Some(self.at + 1);
+        if self.is(")") { Ok(()) } else { Err(self.unexpected("`)`")) }
     }
 
     /// The mistake that no expression begins here. Behind an operator at the end of a line something unknown stands in.
@@ -280,6 +320,11 @@ impl Parser<'_> {
     #[cold]
     #[inline(never)]
     fn keyword_in_expression(&mut self, word: &str) -> Parsed<Built> {
+        if !self.line_ended()
+            && let Some(skip) = self.statement_as_expression(word)
+        {
+            return Err(skip);
+        }
         let diagnostic = self.unexpected_diagnostic("an expression");
         if self.line_ended() { self.no_expression(diagnostic) } else { Err(self.unexpected_keyword(word, diagnostic)) }
     }
@@ -317,12 +362,19 @@ impl Parser<'_> {
     fn variable(&mut self, name: Name, span: Span, depth: u32) -> Parsed<Built> {
         if !self.is("[") {
             self.check_depth(depth)?;
+            // What other languages do with a whole buffer was told.
+            if self.quiet > 0 && self.header.buffers.iter().any(|(buffer, _)| buffer.name == name) {
+                return Ok(self.stand_in(span));
+            }
             return Ok(self.leaf(Expr::Var(name), None, span, span));
         }
         let begin = self.begin();
         self.bump();
         let Built { expr, height, .. } = self.expr(depth + 1)?;
         let whole = span.to(self.expect("]")?);
+        if self.is("[") && !self.line_ended() {
+            self.second_index(self.slice(span))?;
+        }
         self.node(Load { buffer: name, index: expr.into() }.into(), height, begin, [whole, span], depth)
     }
 
@@ -381,26 +433,21 @@ impl Parser<'_> {
             let span = head.to(self.expect(")")?);
             return Ok(self.leaf(Expr::Len(buffer), None, span, name_span));
         }
-        let function = function(word);
-        if function.is_none() {
-            let diagnostic = unknown_function(word, head);
-            self.mistake(diagnostic);
-        }
+        let Some(function) = function(word) else { return self.unknown_call(word, head, depth) };
         let (arguments, below) = self.arguments(depth + 1)?;
         let spans = [head.to(self.previous()), head];
         let over = match function {
-            None => return self.list(arguments, Reading::Unknown, below, begin, spans, depth),
-            Some(Function::Vector) => return self.list(arguments, Reading::Plain, below, begin, spans, depth),
-            Some(Function::Cast(to)) => {
+            Function::Vector => return self.list(arguments, Reading::Plain, below, begin, spans, depth),
+            Function::Cast(to) => {
                 <[Child; 1]>::try_from(arguments).map(|[value]| Expr::Cast { to, value }).map_err(|all| (1, all))
             }
-            Some(Function::Unary(op)) => {
+            Function::Unary(op) => {
                 <[Child; 1]>::try_from(arguments).map(|[operand]| Expr::Unary { op, operand }).map_err(|all| (1, all))
             }
-            Some(Function::Binary(op)) => {
+            Function::Binary(op) => {
                 <[Child; 2]>::try_from(arguments).map(|[left, right]| Expr::Binary { op, left, right }).map_err(|all| (2, all))
             }
-            Some(Function::Ternary(op)) => {
+            Function::Ternary(op) => {
                 let operands = <Box<[Child; 3]>>::try_from(arguments);
                 operands.map(|operands| Expr::Ternary { op, operands }).map_err(|all| (3, all))
             }
@@ -412,6 +459,28 @@ impl Parser<'_> {
                 self.list(arguments, Reading::Unknown, below, begin, spans, depth)
             }
         }
+    }
+
+    /// A call of a function that there is not, from its `(` on.
+    #[cold]
+    #[inline(never)]
+    fn unknown_call(&mut self, word: &str, head: Span, depth: u32) -> Parsed<Built> {
+        let begin = self.begin();
+        if !self.told_names.contains(&word) && self.quiet == 0 {
+            let splat = foreign::is_vector(word) && self.punct_ahead(2) == Some(")");
+            let diagnostic = unknown_function(word, head);
+            self.mistake(match splat {
+                true => {
+                    Diagnostic { fix: None, ..diagnostic }.help("vectors are made by `vec`, with every component: `vec(x, x, x)`")
+                }
+                false => diagnostic,
+            });
+        }
+        self.quiet += 1;
+        let arguments = self.arguments(depth + 1);
+        self.quiet -= 1;
+        let (arguments, below) = arguments?;
+        self.list(arguments, Reading::Unknown, below, begin, [head.to(self.previous()), head], depth)
     }
 
     #[cold]

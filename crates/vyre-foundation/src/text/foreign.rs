@@ -1,7 +1,8 @@
 //! Words of other languages, and what to write here: one table for the parser and the validator.
 //!
 //! A person who comes from WGSL, GLSL, HLSL, CUDA, OpenCL, Metal, Rust, C or Python writes what they know. Each such word is told once,
-//! with what to write instead.
+//! with what to write instead. What such words begin, such as a loop or the head of a function, is read in
+//! [`super::constructs`].
 
 /// What stands for something here.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -212,6 +213,89 @@ pub(crate) fn value(word: &str) -> Option<Instead> {
     })
 }
 
+/// What a word of another language begins where a statement or a declaration stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Begins {
+    /// A variable: `var x = 1`.
+    Variable,
+    /// Memory of the workgroup: `shared float tile[64];`.
+    Workgroup,
+    /// A loop without bounds.
+    Loop,
+    /// A choice among values.
+    Switch,
+    /// A function.
+    Function,
+    /// A type with fields or names.
+    Type,
+    /// Something that is taken from elsewhere or switched on.
+    Import,
+    /// A buffer, as shading languages declare it.
+    Buffer,
+    /// A constant that the host can change.
+    Constant,
+    /// Another branch of an `if`.
+    ElseIf,
+    /// Nothing, and the help says what to do about it.
+    Nothing(&'static str),
+}
+
+/// What the word begins.
+pub(crate) fn begins(word: &str) -> Option<Begins> {
+    Some(match word {
+        "var" | "auto" | "val" | "mut" | "final" | "volatile" | "register" | "static" | "constexpr" | "private" | "__private" => {
+            Begins::Variable
+        }
+        "shared" | "groupshared" | "__shared__" | "__local" | "local" | "threadgroup" => Begins::Workgroup,
+        "while" | "loop" | "do" | "until" | "repeat" | "forever" | "foreach" => Begins::Loop,
+        "switch" | "match" | "case" => Begins::Switch,
+        "fn" | "def" | "function" | "func" | "void" | "kernel" | "__kernel" | "__global__" | "__device__" | "__host__"
+        | "inline" | "extern" | "pub" | "proc" | "template" | "unsafe" | "async" => Begins::Function,
+        "struct" | "enum" | "class" | "union" | "interface" | "impl" | "trait" | "type" | "typedef" | "namespace" | "mod" => {
+            Begins::Type
+        }
+        "import" | "use" | "using" | "from" | "require" | "requires" | "enable" | "diagnostic" | "precision" | "include" => {
+            Begins::Import
+        }
+        "layout"
+        | "uniform"
+        | "StructuredBuffer"
+        | "RWStructuredBuffer"
+        | "ByteAddressBuffer"
+        | "RWByteAddressBuffer"
+        | "Buffer"
+        | "RWBuffer"
+        | "cbuffer"
+        | "ConstantBuffer"
+        | "device"
+        | "constant"
+        | "__constant"
+        | "__constant__"
+        | "__global" => Begins::Buffer,
+        "override" => Begins::Constant,
+        "elif" | "elsif" | "elseif" => Begins::ElseIf,
+        "pass" => Begins::Nothing("leave it out: a block may be empty"),
+        "discard" | "exit" | "stop" => Begins::Nothing("an invocation ends with `return`"),
+        "goto" | "try" | "throw" | "catch" | "yield" | "await" | "defer" => {
+            Begins::Nothing("control is `if`, `for`, `break`, `continue`, `return` and `trap(7)`")
+        }
+        _ => return None,
+    })
+}
+
+/// The word of the language for one of another, where it can stand.
+pub(crate) fn word(theirs: &str) -> Option<&'static str> {
+    Some(match theirs {
+        "readonly" => "read",
+        "writeonly" => "output",
+        _ => match begins(theirs) {
+            Some(Begins::Variable) => "let",
+            Some(Begins::Workgroup) => "workgroup",
+            Some(_) | None => return type_word(theirs),
+        },
+    })
+}
+
 /// The type that a word of another language means.
 fn type_word(word: &str) -> Option<&'static str> {
     Some(match word {
@@ -251,6 +335,11 @@ fn vector(word: &str) -> Option<(&'static str, u8)> {
         }
     }
     None
+}
+
+/// Whether the word is a vector type of another language, such as `float4`.
+pub(crate) fn is_vector(word: &str) -> bool {
+    vector(word).is_some()
 }
 
 /// The type that a word of another language means, as it is written here.

@@ -176,6 +176,28 @@ pub(super) fn is_word(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && text.bytes().all(is_word_byte)
 }
 
+/// Whether what stands behind a `#` is for a preprocessor or an attribute. Anything else is a comment of another language.
+fn is_directive(behind: &str) -> bool {
+    let words = [
+        "define",
+        "undef",
+        "include",
+        "version",
+        "extension",
+        "pragma",
+        "if",
+        "ifdef",
+        "ifndef",
+        "else",
+        "elif",
+        "endif",
+        "error",
+        "line",
+    ];
+    let length = word_length(behind.as_bytes());
+    behind.starts_with('[') || behind.starts_with("![") || words.contains(&&behind[..length])
+}
+
 fn is_word_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
@@ -230,6 +252,8 @@ impl<'a> Lexer<'a> {
                     self.out.comments.push(Comment { span, next: self.out.tokens.len(), own_line: newline });
                     self.at += line.len();
                 }
+                b'/' if bytes[start..].starts_with(b"/*") => newline |= self.block_comment(),
+                b'#' if !is_directive(&self.text[start + 1..]) => self.hash_comment(),
                 byte => {
                     let kind = self.token(byte);
                     self.out.tokens.push(Token { kind, span: span(start, self.at), newline_before: newline });
@@ -266,9 +290,70 @@ impl<'a> Lexer<'a> {
         self.out.mistakes.push(diagnostic.at(Location::Text(span(start, end))));
     }
 
+    /// Goes over a comment that other languages begin with `/*`; whether a line ends in it.
+    #[cold]
+    fn block_comment(&mut self) -> bool {
+        let start = self.at;
+        let rest = &self.text[start..];
+        let closed = rest[2..].find("*/").map(|end| end + 4);
+        let length = closed.unwrap_or(rest.len());
+        self.at += length;
+        let (comment, behind) = rest.split_at(length);
+        let diagnostic = Diagnostic::new(ErrorCode::E0101, "there are no comments between `/*` and `*/`");
+        let ends_line = behind.trim_start_matches([' ', '\t', '\r']);
+        let diagnostic = match comment.strip_suffix("*/").filter(|_| closed.is_some() && !comment.contains('\n')) {
+            Some(says) if ends_line.is_empty() || ends_line.starts_with('\n') => {
+                let new = format!("// {}", says[2..].trim_matches('*').trim());
+                diagnostic.fix("write", Fix::Replace(Location::Text(span(start, self.at)), new))
+            }
+            _ if closed.is_none() => diagnostic.help("this one has no end; a comment begins with `//` and ends with its line"),
+            _ => diagnostic.help("a comment begins with `//` and ends with its line"),
+        };
+        self.mistake(diagnostic, start, start + comment.lines().next().unwrap_or_default().trim_end().len());
+        comment.contains('\n')
+    }
+
+    /// Goes over a comment that other languages begin with `#`.
+    #[cold]
+    fn hash_comment(&mut self) {
+        let start = self.at;
+        self.at += self.text[start..].split('\n').next().unwrap_or_default().len();
+        let hash = Location::Text(span(start, start + 1));
+        let diagnostic = Diagnostic::new(ErrorCode::E0101, "`#` begins no comment");
+        self.mistake(diagnostic.fix("comments begin with", Fix::Replace(hash, "//".into())), start, start + 1);
+    }
+
+    /// Goes over a line for a preprocessor, or an attribute of a function.
+    #[cold]
+    fn directive(&mut self) -> Kind {
+        let start = self.at;
+        let line = self.text[start..].split('\n').next().unwrap_or_default().trim_end();
+        self.at += line.len();
+        let mut words = line[1..].split_whitespace();
+        let diagnostic = match words.next() {
+            Some("define") => {
+                let diagnostic = Diagnostic::new(ErrorCode::E0101, "there is no preprocessor");
+                match (words.next(), words.next()) {
+                    (Some(name), Some(value)) if is_word(name) && number::scan(value).1.is_ok() => {
+                        diagnostic.help(format!("declare a constant: `const {name}: u32 = {value}`"))
+                    }
+                    _ => diagnostic.help("declare a constant, or write out what the name stands for"),
+                }
+            }
+            _ if line.starts_with("#[") => Diagnostic::new(ErrorCode::E0101, "there are no attributes in `#[…]`")
+                .help("leave it out; the workgroup size is declared as `workgroup 64`"),
+            _ => Diagnostic::new(ErrorCode::E0101, "there is no preprocessor").help("leave the line out"),
+        };
+        self.mistake(diagnostic, start, self.at);
+        Kind::Bad
+    }
+
     /// A run of characters that begin no token; the first is one.
     fn bad(&mut self) -> Kind {
         let start = self.at;
+        if self.text.as_bytes()[start] == b'#' {
+            return self.directive();
+        }
         let begins_nothing = |c: &char| {
             !c.is_ascii_alphanumeric() && !"_`\" \t\r\n".contains(*c) && !PUNCTUATION.iter().any(|token| token.starts_with(*c))
         };
@@ -284,7 +369,6 @@ impl<'a> Lexer<'a> {
         let diagnostic = Diagnostic::new(ErrorCode::E0101, format!("{shown} begins no token"));
         let diagnostic = match first {
             '\'' => diagnostic.help("names that are not plain words are written in backticks"),
-            '#' => diagnostic.help("comments begin with `//`, and there is no preprocessor"),
             '~' => diagnostic.fix("every bit is flipped by", Fix::Replace(Location::Text(span(start, start + 1)), "!".into())),
             '?' => diagnostic.help("a choice is written `select(condition, a, b)`"),
             '\u{A0}' | '\u{3000}' | '\u{2000}'..='\u{200F}' | '\u{FEFF}' => diagnostic

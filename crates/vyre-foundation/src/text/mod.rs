@@ -6,6 +6,7 @@
 
 mod ast;
 pub mod classify;
+mod constructs;
 mod declarations;
 mod expressions;
 pub(crate) mod foreign;

@@ -43,6 +43,20 @@ pub(super) fn scan(text: &str) -> (usize, Result<Number, BadNumber>) {
         let sign = usize::from(matches!(at(from + 1), b'+' | b'-'));
         at(from + 1 + sign).is_ascii_digit().then(|| run(from + 1 + sign, |byte| byte.is_ascii_digit()))
     };
+    // `1.` and `1.f` as in C; a range, a component or a method has something else behind the point.
+    let whole = text.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'_').count();
+    if at(whole) == b'.' {
+        let after = whole + 1;
+        let letter = usize::from(matches!(at(after), b'f' | b'F'));
+        let next = at(after + letter);
+        if next != b'.' && !next.is_ascii_alphanumeric() && next != b'_' {
+            let meant = Some(format!("{}.0", &text[..whole]));
+            return (
+                after + letter,
+                Err(malformed(&text[..whole], &text[whole..after + letter], "digits stand on both sides of a point", meant)),
+            );
+        }
+    }
     let base = match text.get(..2) {
         Some("0x") => 16,
         Some("0b") => 2,

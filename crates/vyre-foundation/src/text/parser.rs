@@ -152,6 +152,17 @@ pub(super) struct Parser<'a> {
     pub(super) missing_operand: Option<usize>,
     /// How many parentheses around expressions are open. They leave nothing in the tree, so its depth does not bound them.
     pub(super) parens: u32,
+    /// Inside of how many things that were told to be from other languages the parser is; they are read, and nothing is said about
+    /// how they are written.
+    pub(super) quiet: u32,
+    /// Names of functions, types and macros, which there are not, as was told.
+    pub(super) told_names: Vec<&'a str>,
+    /// Declarations of other languages that were read, as they are written here.
+    pub(super) translated: Vec<String>,
+    /// Whether the statement that was read last is a declaration of another language.
+    pub(super) is_head: bool,
+    /// Whether the statement was told to be from another language, to which a `;` belongs.
+    told_statement: bool,
     /// What is said beside the tree about its literals and vectors.
     readings: Vec<Reading>,
     purpose: Purpose,
@@ -187,6 +198,11 @@ impl<'a> Parser<'a> {
             half_used: false,
             missing_operand: None,
             parens: 0,
+            quiet: 0,
+            told_names: Vec::new(),
+            translated: Vec::new(),
+            is_head: false,
+            told_statement: false,
             lines: Vec::new(),
             line_start: 0,
             indent: 0,
@@ -307,6 +323,17 @@ impl<'a> Parser<'a> {
     #[inline(never)]
     pub(super) fn refuse(&mut self, diagnostic: Diagnostic) -> Skip {
         self.mistake_here(diagnostic);
+        self.complete = false;
+        Skip
+    }
+
+    /// The statement was told to be from another language.
+    pub(super) fn was_told(&mut self) {
+        self.told_statement = true;
+    }
+
+    /// Gives up what is being read after a mistake that was told.
+    pub(super) fn left_out(&mut self) -> Skip {
         self.complete = false;
         Skip
     }
@@ -640,7 +667,9 @@ impl<'a> Parser<'a> {
             let diagnostic = Diagnostic::new(ErrorCode::E0106, format!("a statement ends with its line, found {}", self.found()))
                 .expected("the end of the line")
                 .found(self.found());
-            if self.is(";") {
+            if self.is(";") && self.told_statement {
+                self.bump();
+            } else if self.is(";") {
                 self.mistake_here(
                     diagnostic.fix("there is no `;` in the language: leave it out", Fix::Replace(span, String::new())),
                 );
@@ -657,6 +686,7 @@ impl<'a> Parser<'a> {
                 self.mistake_here(diagnostic);
             }
         }
+        self.told_statement = false;
         self.end_line();
         Ok(())
     }
@@ -691,6 +721,15 @@ impl<'a> Parser<'a> {
         }
     }
 
+    /// Whether an attribute, or `++` and `--`, begins a statement of another language here.
+    fn begins_line_elsewhere(&self) -> bool {
+        match self.punct() {
+            Some("@" | "[") => true,
+            Some(step @ ("+" | "-")) => self.punct_ahead(1) == Some(step),
+            Some(_) | None => false,
+        }
+    }
+
     fn begins_statement(&self) -> bool {
         self.word().and_then(Keyword::from_word).is_some_and(|keyword| match keyword.role() {
             Role::Declaration | Role::Attribute | Role::Statement | Role::Operation => true,
@@ -715,7 +754,8 @@ impl<'a> Parser<'a> {
                 Some("}") => braces -= 1,
                 _ => {}
             }
-            let can_begin = matches!(self.kind(), Kind::Word | Kind::Quoted | Kind::Bad) && self.word() != Some("else");
+            let can_begin = matches!(self.kind(), Kind::Word | Kind::Quoted | Kind::Bad) && self.word() != Some("else")
+                || self.begins_line_elsewhere();
             let fresh = can_begin && self.tokens.newline_before(self.at) && self.at > start && braces == 0;
             if fresh && (brackets <= 0 || self.begins_statement()) {
                 break;
@@ -731,6 +771,7 @@ impl<'a> Parser<'a> {
         self.hide_names(tokens.clone());
         self.resume(tokens.end);
         self.last_mistake = None;
+        self.told_statement = false;
         self.line_start = self.at;
     }
 
@@ -791,6 +832,16 @@ impl<'a> Parser<'a> {
             Some("raw") => (None, self.bump()),
             _ => {
                 let mut diagnostic = self.unexpected_here("`program`");
+                let at = self.span();
+                if let Some(help) = self.foreign_text() {
+                    self.lexer_mistakes = Mistakes::default();
+                    self.mistake(diagnostic.at(Location::Text(at)).help(help));
+                    self.complete = false;
+                    if self.word() == Some("program") {
+                        return self.program();
+                    }
+                    return Err(Skip);
+                }
                 if let Some(word) = self.word()
                     && let Some(meant) = nearest(word, ["program", "raw"])
                 {

@@ -1,7 +1,8 @@
 //! Statements.
 
 use super::ast::{Built, Reading};
-use super::code;
+use super::constructs::LOOP;
+use super::foreign::{self, Instead};
 use super::lexer::Kind;
 use super::names::{Keyword, Role};
 use super::parser::{Begin, Mark, Named, Parsed, Parser, Skip, push_in_small_steps};
@@ -11,9 +12,6 @@ use crate::ir::{Atomic, Body, Child, Expr, Loop, Node, NodeId, Subgroup};
 use crate::memory_model::MemoryOrdering;
 use vyre_spec::limits::MAX_NESTING;
 use vyre_spec::{AtomicOp, Builtin, ErrorCode, SubgroupOp};
-
-/// What to write instead of the loops of other languages.
-const LOOP: &str = "a loop has bounds: `for i in 0..n { … }`, and `break` leaves it";
 
 /// Whose operations `let` may name: the word before the point.
 #[derive(Clone, Copy, PartialEq)]
@@ -47,8 +45,13 @@ impl Parser<'_> {
                 }
                 self.whole_declaration(start);
             } else {
-                first_statement.get_or_insert(self.span());
-                if !self.one_statement(depth, &mut body) {
+                let span = self.span();
+                self.is_head = false;
+                let more = self.one_statement(depth, &mut body);
+                if !self.is_head {
+                    first_statement.get_or_insert(span);
+                }
+                if !more {
                     break;
                 }
             }
@@ -88,7 +91,7 @@ impl Parser<'_> {
     }
 
     /// Reads one statement and whatever follows it on its line. False if the rest of the body was skipped, because it is too deep.
-    fn one_statement(&mut self, depth: u32, body: &mut Vec<Node>) -> bool {
+    pub(super) fn one_statement(&mut self, depth: u32, body: &mut Vec<Node>) -> bool {
         let start = self.at;
         // Of statements with more than half of their depth in common only one is reported to be too deep.
         self.deep_nest &= depth > MAX_NESTING / 2;
@@ -148,7 +151,7 @@ impl Parser<'_> {
     }
 
     /// Goes to the `{` on this line, if there is one, after a mistake before it.
-    fn resume_at_body(&mut self, skip: Skip) -> Parsed<()> {
+    pub(super) fn resume_at_body(&mut self, skip: Skip) -> Parsed<()> {
         if self.line_ended() && !self.is("{") {
             return Err(skip);
         }
@@ -163,8 +166,11 @@ impl Parser<'_> {
         }
     }
 
-    fn block(&mut self, depth: u32) -> Parsed<Vec<Node>> {
+    pub(super) fn block(&mut self, depth: u32) -> Parsed<Vec<Node>> {
         if !self.is("{") {
+            if let Some(body) = self.body_without_braces(depth) {
+                return Ok(body);
+            }
             let skip = self.no_body();
             self.resume_at_body(skip)?;
         }
@@ -182,14 +188,20 @@ impl Parser<'_> {
         let place = self.place();
         let (node, head) = match (self.word(), self.kind()) {
             (Some(_), _) if self.keyword_is_name() => self.assignment(depth)?,
-            (Some("subgroup"), _) => self.operation(None, Family::Subgroup, depth, place)?,
+            (Some("subgroup"), _) if self.punct_ahead(1) == Some(".") => self.operation(None, Family::Subgroup, depth, place)?,
             (Some(word), _) => match Keyword::from_word(word) {
                 Some(Keyword::Let) => self.let_statement(depth, place)?,
                 Some(Keyword::If) => return self.if_statement(depth, place),
                 Some(Keyword::For) => self.for_statement(depth)?,
                 Some(Keyword::Break) => (Node::Break, self.bump()),
                 Some(Keyword::Continue) => (Node::Continue, self.bump()),
-                Some(Keyword::Return) => (Node::Return, self.bump()),
+                Some(Keyword::Return) => {
+                    let head = self.bump();
+                    if !self.line_ended() && self.operand_ahead() {
+                        self.returned_value(depth)?;
+                    }
+                    (Node::Return, head)
+                }
                 Some(Keyword::Barrier) => self.barrier()?,
                 Some(Keyword::Trap) => self.trap()?,
                 Some(Keyword::Region) => {
@@ -221,7 +233,15 @@ impl Parser<'_> {
                     | Keyword::Nand
                     | Keyword::Bitcast,
                 )
-                | None => self.assignment(depth)?,
+                | None => {
+                    if !matches!(self.punct_ahead(1), Some("=" | "["))
+                        && let Some(statement) = self.foreign_statement(depth, place)
+                    {
+                        statement?
+                    } else {
+                        self.assignment(depth)?
+                    }
+                }
             },
             (None, Kind::Punct) if self.is("{") => {
                 let head = self.span();
@@ -229,7 +249,10 @@ impl Parser<'_> {
             }
             (None, Kind::Quoted) => self.assignment(depth)?,
             (None, Kind::Word | Kind::String | Kind::Number | Kind::Punct | Kind::Bad | Kind::End) => {
-                return Err(self.no_statement());
+                match self.foreign_statement(depth, place) {
+                    Some(statement) => statement?,
+                    None => return Err(self.no_statement()),
+                }
             }
         };
         self.end(place, start.to(self.previous()), head);
@@ -249,14 +272,15 @@ impl Parser<'_> {
     #[inline(never)]
     fn let_statement(&mut self, depth: u32, place: NodeId) -> Parsed<(Node, Span)> {
         self.bump();
+        if self.word() == Some("mut") {
+            self.let_mut();
+        }
         let (name, head) = self.name("the name of a variable")?;
         if !self.is("=") {
-            let mut diagnostic = self.unexpected_diagnostic("`=`");
-            if self.is(":") {
-                diagnostic =
-                    diagnostic.help("a variable has the type of its value; write `let x = u32(y)` or a suffix to choose it");
+            if self.is(":") && !self.line_ended() {
+                return self.let_with_type(name, head, depth, place);
             }
-            return Err(self.refuse(diagnostic));
+            return Err(self.let_without_value(&name));
         }
         self.bump();
         match self.operation_ahead() {
@@ -276,8 +300,15 @@ impl Parser<'_> {
             self.bump();
             let index = self.expr(depth + 1)?.expr;
             let target = head.to(self.expect("]")?);
+            if self.is("[") && !self.line_ended() {
+                self.second_index(&name)?;
+            }
             if !self.is("=") {
-                return Err(self.not_assigned("`=`", target, None));
+                let span = target.to(self.previous());
+                return match self.compound(span, Some(index), &name, depth) {
+                    Some(node) => Ok((node?, head)),
+                    None => Err(self.not_assigned("`=`", target, None)),
+                };
             }
             self.bump();
             let value = self.expr(depth + 1)?.expr;
@@ -287,7 +318,10 @@ impl Parser<'_> {
             self.bump();
             return Ok((Node::Assign { name, value: self.expr(depth + 1)?.expr.into() }, head));
         }
-        Err(self.not_assigned("`=` or `[`", head, Some(&name)))
+        match self.compound(head, None, &name, depth) {
+            Some(node) => Ok((node?, head)),
+            None => Err(self.not_assigned("`=` or `[`", head, Some(&name))),
+        }
     }
 
     /// The mistake that something else than `=` follows the target of an assignment; `word` is the target if it is a name, which may
@@ -296,27 +330,22 @@ impl Parser<'_> {
     #[inline(never)]
     fn not_assigned(&mut self, expected: &str, target: Span, word: Option<&str>) -> Skip {
         let diagnostic = self.unexpected_diagnostic(expected);
-        let written = self.slice(target);
         let operator = self.punct().filter(|_| !self.line_ended() && self.infix().is_some());
-        let next = self.ahead(1);
-        let touches = next.span.start == self.span().end;
-        let next_punct = self.punct_ahead(1);
-        let same = operator.is_some() && operator == next_punct;
         let common = |keyword: &&Keyword| matches!(keyword.role(), Role::Statement | Role::Declaration);
         let words = Keyword::ALL.iter().filter(common).map(|keyword| keyword.word());
         let diagnostic = match (operator, word) {
             (Some("=="), _) => diagnostic.fix("to assign, write", Fix::Replace(Location::Text(self.span()), "=".into())),
-            (Some(operator @ ("+" | "-")), _) if touches && same => {
-                diagnostic.help(format!("write {}", code(&format!("{written} = {written} {operator} 1"))))
-            }
-            (Some(operator), _) if touches && next_punct == Some("=") => {
-                diagnostic.help(format!("write {}", code(&format!("{written} = {written} {operator} …"))))
-            }
-            (None, Some(_)) if self.is("(") => {
-                diagnostic.help("an expression is no statement; give its value a name with `let`, or store it")
-            }
-            (_, Some("while" | "loop" | "do")) => diagnostic.help(LOOP),
-            (_, Some("elif" | "elsif" | "elseif")) => diagnostic.help("write `} else if … {`"),
+            (None, Some(word)) if self.is("(") => match foreign::function(word) {
+                Some(Instead::Help(help)) => {
+                    self.was_told();
+                    Diagnostic::new(ErrorCode::E0205, format!("there is no function `{word}`"))
+                        .at(Location::Text(target))
+                        .help(help)
+                }
+                Some(Instead::Word(_)) | None => {
+                    diagnostic.help("an expression is not a statement: give its value a name with `let`, or store it")
+                }
+            },
             (_, Some(word)) => match nearest(word, words) {
                 Some(meant) => diagnostic.fix("did you mean", Fix::Replace(Location::Text(target), meant.into())),
                 None => diagnostic,
@@ -330,9 +359,15 @@ impl Parser<'_> {
     #[inline(never)]
     fn no_statement(&mut self) -> Skip {
         let diagnostic = self.unexpected_here("a statement");
-        let comment = self.is("/") && self.punct_ahead(1) == Some("*");
-        let diagnostic = if comment { diagnostic.help("a comment begins with `//` and ends with its line") } else { diagnostic };
         self.refuse(diagnostic)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn let_without_value(&mut self, name: &str) -> Skip {
+        let diagnostic = self.unexpected_diagnostic("`=`");
+        let valueless = self.line_ended() || self.is(";");
+        self.refuse(if valueless { diagnostic.help(format!("give it a value: `let {name} = 0`")) } else { diagnostic })
     }
 
     #[cold]
@@ -342,6 +377,10 @@ impl Parser<'_> {
         let instead = if self.is("=") && !self.line_ended() { Some("==") } else { self.operator_word() };
         let diagnostic = match instead {
             Some(operator) => diagnostic.fix("the operator is", Fix::Replace(Location::Text(self.span()), operator.into())),
+            None if matches!(self.word(), Some("step" | "by")) => {
+                diagnostic.help("a loop counts by one: `for k in 0..n / 2 { let i = k * 2 … }`")
+            }
+            None if self.line_ended() => diagnostic.help("a body is written in braces"),
             None => diagnostic,
         };
         self.refuse(diagnostic)
@@ -375,7 +414,7 @@ impl Parser<'_> {
     fn right_before_block(&mut self, depth: u32) -> Parsed<Expr> {
         let (begin, start) = (self.begin(), self.span());
         let expr = self.before_block(depth)?;
-        if self.is("{") {
+        if self.is("{") || self.is(":") {
             return Ok(expr);
         }
         self.back_to(begin);
@@ -387,14 +426,25 @@ impl Parser<'_> {
         let cond = self.right_before_block(depth + 1)?.into();
         let then = self.block(depth + 1)?.into();
         let mut otherwise = Body::default();
-        if self.word() == Some("else") {
+        // `if (c) a = 1; else a = 2;`
+        if self.is(";") && self.word_ahead(1) == Some("else") {
             self.bump();
-            if self.word() == Some("if") {
+        }
+        let chained = match self.word() {
+            Some("else") => {
+                self.bump();
+                Some(self.word() == Some("if"))
+            }
+            Some(word) if word.starts_with("els") || word == "elif" => self.else_if(word).then_some(true),
+            Some(_) | None => None,
+        };
+        match chained {
+            Some(true) => {
                 let place = self.place();
                 otherwise = vec![self.if_statement(depth + 1, place)?].into();
-            } else {
-                otherwise = self.block(depth + 1)?.into();
             }
+            Some(false) => otherwise = self.block(depth + 1)?.into(),
+            None => {}
         }
         self.end(place, head.to(self.previous()), head);
         Ok(Node::If { cond, then, otherwise })
@@ -403,15 +453,19 @@ impl Parser<'_> {
     fn for_statement(&mut self, depth: u32) -> Parsed<(Node, Span)> {
         self.bump();
         if self.is("(") {
-            let diagnostic = self.unexpected_diagnostic("the name of a counter").help(LOOP);
-            return Err(self.refuse(diagnostic));
+            return self.counted_in_parentheses(depth);
         }
         let (var, head) = self.name("the name of a counter")?;
         if self.word() != Some("in") {
             return Err(self.unexpected("`in`"));
         }
         self.bump();
-        let from = self.before_block(depth + 1)?;
+        if self.word() == Some("range") && self.punct_ahead(1) == Some("(") {
+            let [from, to] = self.range_call(depth + 1)?;
+            return Ok((Loop { var, from, to, body: self.block(depth + 1)?.into() }.into(), head));
+        }
+        let begin = self.begin();
+        let mut from = self.before_block(depth + 1)?;
         let to = if self.is("..") {
             self.bump();
             if self.is("=") {
@@ -421,10 +475,13 @@ impl Parser<'_> {
             }
             self.right_before_block(depth + 1)?
         } else {
-            let skip = self.unexpected("`..`");
+            let diagnostic = self.unexpected_diagnostic("`..`").help(LOOP);
+            let skip = self.refuse(diagnostic);
             if !self.is("{") {
                 return Err(skip);
             }
+            self.back_to(begin);
+            from = self.stand_in(head).expr;
             self.stand_in(head).expr
         };
         Ok((Loop { var, from, to, body: self.block(depth + 1)?.into() }.into(), head))
@@ -441,6 +498,9 @@ impl Parser<'_> {
             };
             ordering = found;
             head = head.to(self.bump());
+        }
+        if self.is("(") && !self.line_ended() {
+            self.barrier_call(head);
         }
         Ok((Node::Barrier { ordering }, head))
     }
@@ -460,7 +520,7 @@ impl Parser<'_> {
 
     /// `atomic.op(…)` or `subgroup.op(…)`, which is a statement of its own; `result` is what `let` declares.
     #[inline(never)]
-    fn operation(&mut self, result: Option<Named>, family: Family, depth: u32, place: NodeId) -> Parsed<(Node, Span)> {
+    pub(super) fn operation(&mut self, result: Option<Named>, family: Family, depth: u32, place: NodeId) -> Parsed<(Node, Span)> {
         let begin = self.begin();
         let start = self.bump();
         self.expect(".")?;

@@ -1,31 +1,9 @@
 //! The name that was probably meant.
 
+use super::foreign;
+
 /// Longer names are not compared: the cost is the product of both lengths, and nobody mistypes so much text.
 const MAX_COMPARED: usize = 64;
-
-/// Words of other languages, each with ours for the same.
-const ELSEWHERE: [(&str, &str); 20] = [
-    ("auto", "let"),
-    ("bfloat16", "bf16"),
-    ("boolean", "bool"),
-    ("byte", "u8"),
-    ("char", "i8"),
-    ("double", "f64"),
-    ("float", "f32"),
-    ("half", "f16"),
-    ("int", "i32"),
-    ("long", "i64"),
-    ("mut", "let"),
-    ("readonly", "read"),
-    ("shared", "workgroup"),
-    ("short", "i16"),
-    ("uchar", "u8"),
-    ("uint", "u32"),
-    ("ulong", "u64"),
-    ("ushort", "u16"),
-    ("var", "let"),
-    ("writeonly", "output"),
-];
 
 /// The candidate that was most likely meant by `name`: the word for the same in our language, or the first of those with the fewest
 /// edits (a character added, left out, replaced, or two swapped), if that is at most a third of the name. Case does not count.
@@ -42,7 +20,7 @@ pub fn nearest_unordered<'a>(name: &str, candidates: impl IntoIterator<Item = &'
 
 /// The nearest candidate; `wins` says whether one beats another that is as near.
 fn pick<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>, wins: fn(&str, &str) -> bool) -> Option<&'a str> {
-    let ours = ELSEWHERE.iter().find(|(theirs, _)| *theirs == name).map(|(_, ours)| *ours);
+    let ours = foreign::word(name);
     if name.len() > MAX_COMPARED {
         return None;
     }
@@ -53,7 +31,7 @@ fn pick<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>, wins: fn(
     let mut limit = (length / 3).max(1);
     for candidate in candidates {
         if Some(candidate) == ours {
-            return ours;
+            return Some(candidate);
         }
         if candidate.is_empty() || candidate.len() > MAX_COMPARED || length.abs_diff(candidate.chars().count()) > limit {
             continue;

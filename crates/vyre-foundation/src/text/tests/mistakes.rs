@@ -128,7 +128,7 @@ fn each_mistake_is_found_where_it_is() {
         ("x += 1", "E0104 +"),
         ("u[0 = 1", "E0104 ="),
         ("u[0]", "E0104 u[0]|"),
-        ("while x { }", "E0104 x"),
+        ("while x { }", "E0104 while"),
         ("else { }", "E0104 else"),
         ("for i in 0 { }", "E0104 {"),
         ("for i of 0..1 { }", "E0104 of"),
@@ -152,7 +152,7 @@ fn each_mistake_is_found_where_it_is() {
         ("let x = 1; let y = 2", "E0106 ;"),
         ("let x = a b", "E0106 b"),
         ("if x { } return", "E0106 return"),
-        ("return 1", "E0106 1"),
+        ("return 1", "E0104 1"),
         ("return\nbuffer late: read u32 @1", "E0108 buffer"),
         ("if x {\nconst late: u32 = 1\n}", "E0108 const"),
         ("workgroup 2", "E0109 workgroup 2"),
@@ -251,7 +251,6 @@ fn a_text_of_nothing_but_mistakes_is_read_to_its_end() {
 fn helpful_words() {
     assert_eq!(help("let x = add(1, 2)"), "write `a + b`");
     assert_eq!(help("let x = neg(1)"), "write `-a`");
-    assert!(help("x += 1").contains("`x = x + …`"));
     assert!(help("let x = u16(1)").contains("u32"));
     assert!(help("let x = 1 + atomic.add(u, 0, 1)").contains("let result = atomic.add(…)"));
 }
@@ -261,16 +260,10 @@ fn helpful_words() {
 fn words_from_other_languages() {
     for (statement, word) in [
         ("while a {\n}", "`for i in 0..n { … }`"),
-        ("for (i = 0; i < 3; i++) {\n}", "`for i in 0..n { … }`"),
+        ("for (;;) {\n}", "`for i in 0..n { … }`"),
         ("for i in 0..=3 {\n}", "not part of the range"),
-        ("if a {\n}\nelif b {\n}", "else if"),
-        ("# comment", "`//`"),
-        ("/* comment */", "`//`"),
+        ("# comment", "comments begin with"),
         ("let x = a ? b : c", "`select(condition, a, b)`"),
-        ("x++", "`x = x + 1`"),
-        ("x[1] -= 2", "`x[1] = x[1] - …`"),
-        ("x <<= 2", "`x = x << …`"),
-        ("`a b` += 2", "write `a b` = `a b` + …"),
         ("const c: u32 = -1", "a constant of type i32"),
         ("const c: i32 = 3000000000", "a constant of type u32"),
     ] {
@@ -310,6 +303,24 @@ fn fixes_mend_what_they_are_for() {
         ("let x = true and false", "let x = true && false"),
         ("if true or false {\n}", "if true || false {\n}"),
         ("let x = float(4)", "let x = f32(4)"),
+        ("let x = 1\nx++", "let x = 1\nx = x + 1"),
+        ("let x = 1\nx += 2", "let x = 1\nx = x + 2"),
+        ("let x = 1\nx *= 2 + x", "let x = 1\nx = x * (2 + x)"),
+        ("u[1] -= 2", "u[1] = u[1] - 2"),
+        ("u[0] <<= 2", "u[0] = u[0] << 2"),
+        ("let `a b` = 1\n`a b` += 2", "let `a b` = 1\n`a b` = `a b` + 2"),
+        ("for (int i = 0; i < 3; i++) {\n}", "for i in 0..3 {\n}"),
+        ("if true {\n}\nelif true {\n}", "if true {\n}\nelse if true {\n}"),
+        ("let mut x = 1", "let x = 1"),
+        ("let x: u32 = y", "let x = y"),
+        ("uint x = 4", "let x = 4"),
+        ("let x = u[0] as f32", "let x = f32(u[0])"),
+        ("let x = (float)u[0]", "let x = f32(u[0])"),
+        ("let x = u.len()", "let x = len(u)"),
+        ("if true return", "if true { return }"),
+        ("/* comment */", "// comment"),
+        ("let x = 1.", "let x = 1.0"),
+        ("let x = .5", "let x = 0.5"),
         ("let x = bitcast<uint>(4)", "let x = bitcast<u32>(4)"),
         ("const T: dtype = half", "const T: dtype = f16"),
         ("let x = u[`if]", "let x = u[`if]`"),
@@ -461,11 +472,13 @@ fn what_cannot_be_read_hides_no_other_mistakes() {
 
 #[test]
 fn what_only_a_line_declares_that_cannot_be_read_is_not_missed() {
-    for line in
-        ["let a = +", "let a: u32 = 1", "lett a = 1", "u32 a = 1", "const a u32 = 1", "buffer a: red u32", "let a = 1 and 2"]
-    {
+    for line in ["let a = +", "lett a = 1", "const a u32 = 1", "buffer a: red u32", "let a = 1 and 2"] {
         let uses = "u[a] = a\na = a + 1\na[0] = a[1]\nlet b = a\nu[0] = b\nu[1] = atomic_(a, len(a))";
         assert_eq!(all(&format!("{line}\n{uses}")).split("; ").count(), 2, "{line}");
+    }
+    // What is declared as in another language is a variable, of a type that is not known.
+    for line in ["let a: u32 = 1", "u32 a = 1", "var a = 1", "a := 1", "float a = 1.0;", "int b, a;"] {
+        assert_eq!(all(&format!("{line}\nu[a] = a\na = a + 1\nu[0] = c")), "E0104 1; E0201 4", "{line}");
     }
     assert_eq!(all("for i in 0 8 {\nlet a = 1\n}\nu[i] = a"), "E0104 1");
     assert_eq!(all("subgroup x\nlet s = subgroup.add(1)"), "E0104 1");

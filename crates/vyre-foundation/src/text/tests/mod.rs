@@ -1,5 +1,6 @@
 //! What the parts of the text form must do together.
 
+mod foreign;
 mod generate;
 mod mistakes;
 mod properties;
