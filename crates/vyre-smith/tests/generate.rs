@@ -200,3 +200,13 @@ fn the_text_and_wire_forms_give_every_program_back() {
         assert!(parsed == *program, "{}: print and parse change the program\n{printed}\n{parsed}", who());
     });
 }
+
+#[test]
+fn large_programs_are_valid_however_little_workgroup_memory_is_left() {
+    for preset in Preset::large() {
+        for number in 0..8_000 {
+            let generated = generate(*preset, &dna(5, number));
+            assert!(generated.program.validated().is_ok(), "{} {number}:\n{}", preset.name(), generated.program);
+        }
+    }
+}

@@ -141,6 +141,7 @@ impl<F: Faults> Block<'_, '_, F> {
         let Frame { narrow, group_memory, .. } = &mut *self.frame;
         let bytes = bytes_of_mut(home, self.outputs, group_memory);
         let mut before = None;
+        let mut first = None;
         for (lane, old) in olds.iter_mut().enumerate() {
             *old = 0;
             let takes_part =
@@ -158,6 +159,12 @@ impl<F: Faults> Block<'_, '_, F> {
                     memory::store(element, kernel.floats, part, index, new.into());
                 }
                 *old = before as u32;
+                if self.faults.has(BulkFault::TicketLane) && op == AtomicOp::Add {
+                    let (from, first, began) = *first.get_or_insert((index, lane, before));
+                    if index == from {
+                        *old = (began as u32).wrapping_add((lane - first) as u32 * values[0] as u32);
+                    }
+                }
             }
         }
         self.frame.narrow.put(old, olds);

@@ -104,7 +104,11 @@ impl<F: Faults> Block<'_, '_, F> {
                 }
             }
             ExprKind::Binary { op, ty, left: a, right: b } => {
-                let (a, b) = (self.val(*a), self.val(*b));
+                let operands = [*a, *b];
+                let (mut a, b) = (self.val(*a), self.val(*b));
+                if self.faults.has(BulkFault::SharedCheck) {
+                    a = self.lose_neighbour(operands, a);
+                }
                 if let (Val::Splat(a), Val::Splat(b)) = (a, b) {
                     return Val::Splat(vyre_scalar::binary(*op, *ty, mode, a, b));
                 }
@@ -213,6 +217,34 @@ impl<F: Faults> Block<'_, '_, F> {
         if let Val::Narrow(column) = value {
             let whole = self.frame.lanes / 8 * 8;
             self.narrow().column_mut(column)[whole..].fill(0);
+        }
+    }
+
+    /// What only a planted fault does: the first of two elements beside each other is 0 where the second is out of bounds.
+    fn lose_neighbour(&mut self, operands: [ExprId; 2], value: Val) -> Val {
+        let kernel = self.kernel;
+        let [ExprKind::Load { buffer, index, .. }, ExprKind::Load { buffer: other, index: next, .. }] =
+            operands.map(|operand| kernel.expr(operand).kind)
+        else {
+            return value;
+        };
+        if buffer != other {
+            return value;
+        }
+        let (index, next) = (self.val(index), self.val(next));
+        let length = u64::from(self.launch.lengths[buffer.index()]);
+        let lost = |index: u64, next: u64| next == u64::from((index as u32).wrapping_add(1)) && next >= length;
+        if let (Val::Splat(index), Val::Splat(next), Val::Splat(bits)) = (index, next, value) {
+            return Val::Splat(if lost(index, next) { 0 } else { bits });
+        }
+        let lanes: Vec<u64> = (0..self.frame.lanes)
+            .map(|lane| if lost(self.lane_of(index, lane), self.lane_of(next, lane)) { 0 } else { self.lane_of(value, lane) })
+            .collect();
+        match value {
+            Val::Wide(_) => self.new_wide(|_, _, out| out.iter_mut().zip(&lanes).for_each(|(out, bits)| *out = *bits)),
+            Val::Narrow(_) | Val::Splat(_) => {
+                self.new_narrow(|_, _, out| out.iter_mut().zip(&lanes).for_each(|(out, bits)| *out = *bits as u32))
+            }
         }
     }
 }

@@ -166,6 +166,8 @@ faults! {
         NarrowNeighbour "narrow-neighbour" "A store of a byte sets the byte behind it to 0.";
         AtomicMask "atomic-mask" "Inactive lanes take part in atomics.";
         AtomicOnce "atomic-once" "Of neighbouring lanes that change the same element only the first does.";
+        TicketLane "ticket-lane" "The result of an atomic add that only some lanes do counts the lanes between that do not.";
+        SharedCheck "shared-check" "In an op on two elements beside each other both are 0 if the second is out of bounds.";
         GroupMemory "group-memory" "All workgroups of a block load from the memory of the first.";
         GroupMemorySplat "group-memory-splat" "Where all lanes load one index, they load from the memory of the first workgroup.";
         GroupLength "group-length" "Workgroup memory is as long as that of all workgroups of the block.";

@@ -7,7 +7,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use vyre_foundation::analysis::Scope;
 use vyre_foundation::ir::{
-    Access, Atomic, BinaryOp, Builtin, Expr, Load, Name, Node, Program, Scalar, Store, Subgroup, UnaryOp, ValueType,
+    Access, Atomic, AtomicOp, BinaryOp, Builtin, Expr, Load, Name, Node, Program, Scalar, Store, Subgroup, UnaryOp, ValueType,
 };
 use vyre_foundation::kernel::{ExprId, Kernel};
 use vyre_foundation::launch::plan;
@@ -121,6 +121,9 @@ patterns! {
     FloodedStorage "one value that all invocations store to one element of a storage buffer";
     FloodedWorkgroup "one value that all invocations store to one element of workgroup memory";
     AtomicsMeet "an atomic of all invocations on one element";
+    Tickets "a result of an atomic add of some invocations on one element, at which they store";
+    NeighboursLoaded "an op on two elements beside each other";
+    NeighboursStored "stores to two elements beside each other, one after the other";
     GuardedAccess "an access inside a check of its index against the length";
     GuardedByExit "an access after those that fail a check of its index have left";
     GuardedSum "an access inside a check of its index, which is a sum with a number, against the length";
@@ -253,6 +256,10 @@ struct Reader<'a> {
     barriers: Vec<u32>,
     /// Hashes of expressions that no memory has a part in.
     expressions: HashSet<u64>,
+    /// How many branches that invocations take differently are around.
+    apart: u32,
+    /// Results of additions to one element that invocations make or do not make.
+    tickets: Vec<Name>,
 }
 
 /// What is known of an expression once it is read.
@@ -283,6 +290,8 @@ impl<'a> Reader<'a> {
             variables: HashMap::new(),
             barriers: Vec::new(),
             expressions: HashSet::new(),
+            apart: 0,
+            tickets: Vec::new(),
         }
     }
 
@@ -314,6 +323,9 @@ impl<'a> Reader<'a> {
         for (n, node) in nodes.iter().enumerate() {
             self.node(node);
             self.after_barrier(&nodes[..=n]);
+            if let [.., Node::Store(one), Node::Store(other)] = &nodes[..=n] {
+                self.see(Pattern::NeighboursStored, one.buffer == other.buffer && is_next(&one.index, &other.index));
+            }
             if let Node::If { cond, then, otherwise } = node
                 && otherwise.is_empty()
                 && matches!(then.last(), Some(Node::Return | Node::Break | Node::Continue | Node::Trap { .. }))
@@ -361,13 +373,18 @@ impl<'a> Reader<'a> {
                 self.expr(index, false);
                 self.whole(value);
                 self.orders(index);
+                let ticket = self.tickets.iter().any(|ticket| mentions(index, ticket));
+                self.see(Pattern::Tickets, ticket);
                 let floods = uniform && matches!(value, Expr::Lit(_));
                 let workgroup = self.access.get(buffer) == Some(&Access::Workgroup);
                 self.see(if workgroup { Pattern::FloodedWorkgroup } else { Pattern::FloodedStorage }, floods);
             }
             Node::Atomic(atomic) => {
-                let Atomic { result, buffer, index, operands, .. } = &**atomic;
+                let Atomic { result, op, buffer, index, operands } = &**atomic;
                 let uniform = self.index(buffer, index, Pattern::OwnIndexMoved);
+                if uniform && *op == AtomicOp::Add && self.apart > 0 {
+                    self.tickets.extend(result.clone());
+                }
                 self.expr(index, false);
                 self.see(Pattern::AtomicsMeet, uniform);
                 let chain = operands.iter().map(|operand| self.whole(operand).chain).max().unwrap_or(0);
@@ -395,7 +412,9 @@ impl<'a> Reader<'a> {
                     if divergent && let Some(innermost) = self.loops.last_mut() {
                         innermost.arms.push(otherwise);
                     }
+                    self.apart += u32::from(divergent);
                     self.body(body);
+                    self.apart -= u32::from(divergent);
                     if let Some(innermost) = self.loops.last_mut() {
                         innermost.arms.truncate(depth);
                     }
@@ -534,6 +553,8 @@ impl<'a> Reader<'a> {
                 op.hash(&mut hasher);
                 let corner = |expr: &Expr| matches!(expr, Expr::Lit(literal) if is_extreme(*literal));
                 self.see(Pattern::CornerPair, corner(left) && corner(right));
+                let beside = |(one, other): (&Load, &Load)| one.buffer == other.buffer && is_next(&one.index, &other.index);
+                self.see(Pattern::NeighboursLoaded, loaded(left).zip(loaded(right)).is_some_and(beside));
             }
             Expr::Ternary { op, .. } => op.hash(&mut hasher),
             Expr::Cast { to, .. } | Expr::Bitcast { to, .. } => to.hash(&mut hasher),
@@ -682,6 +703,29 @@ fn carries(body: &[Node]) -> bool {
         return false;
     };
     mentions(&store.value, name)
+}
+
+/// The load that an expression is, or is a part of.
+fn loaded(expr: &Expr) -> Option<&Load> {
+    match expr {
+        Expr::Load(load) => Some(load),
+        Expr::Extract { vector, .. } => loaded(vector),
+        Expr::Lit(_)
+        | Expr::Var(_)
+        | Expr::Builtin(_)
+        | Expr::Len(_)
+        | Expr::Unary { .. }
+        | Expr::Binary { .. }
+        | Expr::Ternary { .. }
+        | Expr::Cast { .. }
+        | Expr::Bitcast { .. }
+        | Expr::Vector { .. } => None,
+    }
+}
+
+/// Whether an index is another and 1.
+fn is_next(index: &Expr, next: &Expr) -> bool {
+    operands(next, BinaryOp::Add).is_some_and(|(left, right)| left == index && number(right) == Some(1))
 }
 
 /// Whether a vector is made of the components of this variable, which is a vector.

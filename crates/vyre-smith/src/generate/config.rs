@@ -151,6 +151,10 @@ pub(super) struct Weights {
     pub chain: u32,
     /// The same load before and after others have written.
     pub reload: u32,
+    /// Results of atomics that tell where to store.
+    pub tickets: u32,
+    /// Elements beside each other, at once.
+    pub neighbours: u32,
 }
 
 #[derive(Clone, Copy)]
@@ -207,7 +211,7 @@ impl Config {
                 atomic: 5,
                 subgroup: 5,
                 branch: 10,
-                repeat: 8,
+                repeat: 9,
                 barrier: 5,
                 grid_sync: 3,
                 leave: 6,
@@ -220,6 +224,8 @@ impl Config {
                 exits: 4,
                 chain: 2,
                 reload: 2,
+                tickets: 3,
+                neighbours: 3,
             },
             statements: 14,
             depth: 3,
@@ -247,14 +253,14 @@ impl Config {
             Preset::Floats => {
                 config.scalars |= bit(Scalar::F32);
                 config.scalars &= !(bit(Scalar::U64) | bit(Scalar::I64));
-                *w = Weights { atomic: 0, subgroup: 0, barrier: 0, grid_sync: 0, exchange: 0, reload: 0, ..*w };
+                *w = Weights { atomic: 0, tickets: 0, subgroup: 0, barrier: 0, grid_sync: 0, exchange: 0, reload: 0, ..*w };
             }
             Preset::Divergent => *w = Weights { branch: 20, repeat: 16, leave: 14, return_: 5, exits: 14, ..*w },
             Preset::Barriers => {
                 *w = Weights { barrier: 12, repeat: 12, exchange: 24, reload: 8, ..*w };
                 config.workgroup_memory = true;
             }
-            Preset::Atomics => *w = Weights { atomic: 24, barrier: 8, exchange: 12, ..*w },
+            Preset::Atomics => *w = Weights { atomic: 24, barrier: 8, exchange: 12, tickets: 12, ..*w },
             Preset::Subgroups => *w = Weights { subgroup: 30, return_: 5, ..*w },
             Preset::Packed => config.packed = 90,
             Preset::Gridsync => *w = Weights { grid_sync: 12, exchange: 20, ..*w },
@@ -331,6 +337,12 @@ impl Config {
             if leaves_out(5 + n as u32, of_eight) {
                 *weight = 0;
             }
+        }
+        if self.weights.atomic == 0 || leaves_out(26, 3) {
+            self.weights.tickets = 0;
+        }
+        if leaves_out(27, 3) {
+            self.weights.neighbours = 0;
         }
         self.vectors = !leaves_out(20, 4);
         self.dimensions = !leaves_out(21, 5);

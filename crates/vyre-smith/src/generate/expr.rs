@@ -6,7 +6,7 @@
 use super::Generator;
 use crate::values;
 use std::sync::OnceLock;
-use vyre_foundation::ir::{Access, Axis, BinaryOp, Builtin, Expr, Scalar, TernaryOp, UnaryOp, ValueType};
+use vyre_foundation::ir::{Access, Axis, BinaryOp, Builtin, Expr, Literal, Scalar, TernaryOp, UnaryOp, ValueType};
 use vyre_spec::{OpInfo, Operand};
 
 /// A way to make a scalar out of others.
@@ -86,6 +86,15 @@ impl Generator<'_> {
         let depth = depth - 1;
         let expr = match production {
             Production::Unary(op, over) if self.allows(over, op.info()) => Expr::unary(op, self.expr(over, depth, uniform)),
+            Production::Binary(op @ (BinaryOp::Min | BinaryOp::Max), over)
+                if over.is_float() && self.allows(over, op.info()) && self.dna.chance(12) =>
+            {
+                // Zeros that differ in their sign alone: equal, and yet one of them is the smaller.
+                let sign = 1 << (over.bits() - 1);
+                let zeros = if self.dna.chance(50) { [0, sign] } else { [sign, 0] };
+                let [left, right] = zeros.map(|bits| Expr::Lit(Literal::from_bits(over, bits)));
+                Expr::binary(op, left, right)
+            }
             Production::Binary(op, over) if self.allows(over, op.info()) => {
                 // The corners of an op are where both of its operands are.
                 let corner = self.dna.chance(10);

@@ -6,7 +6,9 @@
 //! - *private*: each invocation touches elements of its own, by an injective map of its id, and may do anything to them;
 //! - *shared*: everybody reads anything and nobody writes;
 //! - *gathering*: everybody applies atomics that commute with each other, anywhere, and nobody looks at a value;
-//! - *flooding*: everybody writes one and the same literal, anywhere, and nobody reads.
+//! - *flooding*: everybody writes one and the same literal, anywhere, and nobody reads;
+//! - *taken*: tickets are drawn from one element by an atomic, or each ticket's element gets what the ticket alone decides. Who draws
+//!   which depends on the schedule, which are drawn does not. Nobody else touches the buffer.
 //!
 //! A storage buffer has a role for the epoch of the grid. Its private form is *sliced*: each workgroup owns a slice, and within
 //! it the roles are those of the workgroup's epochs, as they are for workgroup memory. So elements pass from invocation to invocation
@@ -68,6 +70,7 @@ pub(super) enum GroupRole {
     Shared,
     Gathering(Class),
     Flooding(Literal),
+    Taken,
     /// Differs with the way that led here.
     Mixed,
 }
@@ -90,6 +93,7 @@ pub(super) enum GridRole {
     Shared,
     Gathering(Class),
     Flooding(Literal),
+    Taken,
 }
 
 /// A buffer and what its type allows.
@@ -265,6 +269,7 @@ impl Generator<'_> {
             | GroupRole::Shared
             | GroupRole::Gathering(_)
             | GroupRole::Flooding(_)
+            | GroupRole::Taken
             | GroupRole::Mixed => return None,
         };
         Some((if storage { self.in_slice(b, within) } else { within }, stride, per))
@@ -295,6 +300,66 @@ impl Generator<'_> {
         Expr::add(Expr::mul(self.group(), Expr::u32(self.slice(b))), within)
     }
 
+    /// Whether tickets may be drawn from this buffer, or kept in it: by the grid, or by each workgroup for itself.
+    pub fn may_be_taken(&self, b: usize, whole_grid: bool) -> bool {
+        let buffer = &self.buffers[b];
+        let fresh = self.roles[b] == GroupRole::Fresh;
+        match (buffer.access == Access::Workgroup, whole_grid) {
+            (true, _) => !whole_grid && fresh,
+            (false, true) => buffer.grid == GridRole::Fresh,
+            (false, false) => fresh && matches!(buffer.grid, GridRole::Fresh | GridRole::Sliced),
+        }
+    }
+
+    /// Takes a buffer for tickets. Gives where the elements begin that whoever draws together has, and how many there are.
+    pub fn take(&mut self, b: usize, whole_grid: bool) -> (Expr, u32) {
+        let slice = self.slice(b);
+        if whole_grid {
+            self.buffers[b].grid = GridRole::Taken;
+            return (Expr::u32(0), self.buffers[b].per * self.shape.invocations());
+        }
+        self.roles[b] = GroupRole::Taken;
+        if self.buffers[b].access == Access::Workgroup {
+            return (Expr::u32(0), slice);
+        }
+        self.buffers[b].grid = GridRole::Sliced;
+        (self.in_slice(b, Expr::u32(0)), slice)
+    }
+
+    /// A scalar of 32 bits or more, which several may store to if they store the same.
+    pub fn keeps_tickets(&self, b: usize) -> Option<Scalar> {
+        self.buffers[b].floods().filter(|_| self.buffers[b].access.is_writable())
+    }
+
+    /// An element beside which another may be read too: any element where nobody writes.
+    pub fn beside(&mut self, b: usize) -> Option<Expr> {
+        match self.buffers[b].access {
+            Access::Read | Access::Uniform => {}
+            Access::ReadWrite | Access::Output => {
+                let shares = self.buffers[b].grid == GridRole::Fresh && !self.buffers[b].sink && self.dna.chance(40);
+                if self.buffers[b].grid != GridRole::Shared && !shares {
+                    return None;
+                }
+                self.buffers[b].grid = GridRole::Shared;
+            }
+            Access::Workgroup => {
+                if !matches!(self.roles[b], GroupRole::Fresh | GroupRole::Shared) {
+                    return None;
+                }
+                self.roles[b] = GroupRole::Shared;
+            }
+        }
+        // Mostly one of which some invocation has the last.
+        let length = Expr::buf_len(&self.buffers[b].name);
+        Some(match self.dna.below(6) {
+            0 | 1 => self.lane_number(),
+            2 => Expr::sub(length, Expr::u32(self.dna.below(4))),
+            3 => Expr::sub(length, self.lane_number()),
+            4 => Expr::rem(self.expr(Scalar::U32, 1, false), length),
+            _ => self.any_index(b, 1),
+        })
+    }
+
     /// Any element that the workgroup may touch.
     fn anywhere_in_group(&mut self, b: usize, depth: u32) -> Expr {
         if self.buffers[b].access == Access::Workgroup {
@@ -320,7 +385,7 @@ impl Generator<'_> {
                 match self.buffers[b].grid {
                     GridRole::Shared => return Some(self.any_index(b, depth)),
                     GridRole::Sliced => {}
-                    GridRole::Fresh | GridRole::Gathering(_) | GridRole::Flooding(_) => return None,
+                    GridRole::Fresh | GridRole::Gathering(_) | GridRole::Flooding(_) | GridRole::Taken => return None,
                 }
             }
             Access::Workgroup => {}
@@ -332,7 +397,7 @@ impl Generator<'_> {
         match self.roles[b] {
             GroupRole::Private(order) => Some(self.own(b, order)),
             GroupRole::Shared => Some(self.anywhere_in_group(b, depth)),
-            GroupRole::Fresh | GroupRole::Gathering(_) | GroupRole::Flooding(_) | GroupRole::Mixed => None,
+            GroupRole::Fresh | GroupRole::Gathering(_) | GroupRole::Flooding(_) | GroupRole::Taken | GroupRole::Mixed => None,
         }
     }
 
@@ -352,7 +417,7 @@ impl Generator<'_> {
             match self.buffers[b].grid {
                 GridRole::Sliced => {}
                 GridRole::Flooding(value) => return anywhere(self.any_index(b, depth), Some(value)),
-                GridRole::Fresh | GridRole::Shared | GridRole::Gathering(_) => return None,
+                GridRole::Fresh | GridRole::Shared | GridRole::Gathering(_) | GridRole::Taken => return None,
             }
         }
         if self.roles[b] == GroupRole::Fresh {
@@ -365,7 +430,7 @@ impl Generator<'_> {
         match self.roles[b] {
             GroupRole::Private(order) => anywhere(self.own(b, order), None),
             GroupRole::Flooding(value) => anywhere(self.any_index(b, depth), Some(value)),
-            GroupRole::Fresh | GroupRole::Shared | GroupRole::Gathering(_) | GroupRole::Mixed => None,
+            GroupRole::Fresh | GroupRole::Shared | GroupRole::Gathering(_) | GroupRole::Taken | GroupRole::Mixed => None,
         }
     }
 
@@ -380,7 +445,7 @@ impl Generator<'_> {
             match self.buffers[b].grid {
                 GridRole::Sliced => {}
                 GridRole::Gathering(class) => return gathers(self.meeting_place(b, depth), class),
-                GridRole::Fresh | GridRole::Shared | GridRole::Flooding(_) => return None,
+                GridRole::Fresh | GridRole::Shared | GridRole::Flooding(_) | GridRole::Taken => return None,
             }
         }
         if self.roles[b] == GroupRole::Fresh {
@@ -390,7 +455,7 @@ impl Generator<'_> {
         match self.roles[b] {
             GroupRole::Private(order) => Some(AtomicTarget { index: self.own(b, order), class: Class::Any, result: true }),
             GroupRole::Gathering(class) => gathers(self.anywhere_in_group(b, depth), class),
-            GroupRole::Fresh | GroupRole::Shared | GroupRole::Flooding(_) | GroupRole::Mixed => None,
+            GroupRole::Fresh | GroupRole::Shared | GroupRole::Flooding(_) | GroupRole::Taken | GroupRole::Mixed => None,
         }
     }
 

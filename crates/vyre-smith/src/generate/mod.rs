@@ -341,7 +341,8 @@ impl Generator<'_> {
             ValueType::Vector(part, count) => u64::from(part.bytes()) * u64::from(count),
         };
         // At least one element of each buffer that may come.
-        let room = self.workgroup_bytes - 16 * u64::from(self.config.buffers[1] + 1);
+        // One element is always kept for each buffer that may follow.
+        let room = self.workgroup_bytes.saturating_sub(16 * u64::from(self.config.buffers[1] + 1));
         let count = u64::from(wanted).min(room / bytes).max(1);
         self.workgroup_bytes -= (count * bytes).next_multiple_of(16);
         count as u32

@@ -8,7 +8,7 @@ use super::expr::{Production, productions};
 use super::stmt::Context;
 use super::{Generator, LoopFrame, Variable};
 use crate::values;
-use vyre_foundation::ir::{Access, Expr, Literal, Name, Node, Scalar, ValueType};
+use vyre_foundation::ir::{Access, AtomicOp, Expr, Literal, Name, Node, Scalar, ValueType};
 use vyre_spec::Operand;
 
 impl Generator<'_> {
@@ -418,6 +418,91 @@ impl Generator<'_> {
         self.share(b, false);
         let after = self.declare(ty, false);
         nodes.push(Node::let_bind(after, load));
+    }
+
+    /// Tickets: some invocations draw numbers by an atomic that counts, and each stores at its number what the number alone decides.
+    pub fn tickets(&mut self, context: Context, nodes: &mut Vec<Node>) {
+        let whole_grid = self.config.overridable || self.dna.chance(40);
+        let fits = |b: &usize| !self.buffers[*b].sink && self.may_be_taken(*b, whole_grid);
+        let counters: Vec<usize> = (0..self.buffers.len()).filter(fits).filter(|b| self.buffers[*b].takes_atomics()).collect();
+        let keepers: Vec<usize> = (0..self.buffers.len()).filter(fits).filter(|b| self.keeps_tickets(*b).is_some()).collect();
+        if counters.is_empty() || keepers.len() < 2 {
+            return self.store(nodes);
+        }
+        let counter = self.dna.pick(&counters);
+        let others: Vec<usize> = keepers.into_iter().filter(|b| *b != counter).collect();
+        let Some(keeper) = (!others.is_empty()).then(|| self.dna.pick(&others)) else { return self.store(nodes) };
+        let (start, room) = self.take(counter, whole_grid);
+        let start = Expr::add(start, Expr::u32(self.dna.below(2) * self.dna.below(room)));
+        let (first, room) = self.take(keeper, whole_grid);
+        let scalar = self.buffers[counter].value.scalar().unwrap_or(Scalar::U32);
+        let step = Literal::from_bits(scalar, u64::from(1 + self.dna.below(10) / 8));
+        // Who has which number is not to be seen, so that nobody else may name it.
+        let ticket = Name::from(format!("ticket{}", self.next_name()));
+        let drawn = Expr::var(&ticket);
+        let drawn = if scalar == Scalar::U32 { drawn } else { Expr::bitcast(Scalar::U32, drawn) };
+        let number = Expr::rem(drawn, Expr::u32(room));
+        let value = Expr::add(Expr::mul(number.clone(), Expr::u32(3 + self.dna.below(9))), Expr::u32(1 + self.dna.below(9)));
+        let value = match self.buffers[keeper].value.scalar() {
+            None | Some(Scalar::U32) => value,
+            Some(other) => Expr::cast(other, value),
+        };
+        let draw = Node::let_atomic(&ticket, AtomicOp::Add, &self.buffers[counter].name, start, vec![Expr::Lit(step)]);
+        let keep = Node::store(&self.buffers[keeper].name, Expr::add(first, number), value);
+        self.steps += 4 * self.iterations;
+        let both = vec![draw, keep];
+        nodes.push(if self.dna.chance(80) { Node::if_then(self.split(), both) } else { Node::block(both) });
+        if context.barriers && !whole_grid && self.dna.chance(70) {
+            nodes.push(self.barrier());
+            let Some(index) = self.share_slice(keeper) else { return };
+            let load = Expr::load(&self.buffers[keeper].name, index);
+            let name = self.declare(self.buffers[keeper].value, false);
+            nodes.push(Node::let_bind(name, load));
+            self.steps += 2 * self.iterations;
+        }
+    }
+
+    /// Two elements beside each other at once, of which the second may be past the end: loads in one expression, or stores one after
+    /// the other.
+    pub fn neighbours(&mut self, nodes: &mut Vec<Node>) {
+        let count = self.buffers.len();
+        let start = self.dna.below(count as u32) as usize;
+        let all = (0..count).map(|n| (start + n) % count);
+        if self.dna.chance(70) {
+            for b in all.clone().filter(|b| self.buffers[*b].access.is_writable() && self.buffers[*b].per > 1).collect::<Vec<_>>()
+            {
+                let Some((first, 1, _)) = self.own_row(b) else { continue };
+                let next = Expr::add(first.clone(), Expr::u32(1));
+                self.steps += 2 * self.iterations;
+                for index in [first, next] {
+                    let value = self.value(self.buffers[b].value, 1, false);
+                    nodes.push(Node::store(&self.buffers[b].name, index, value));
+                }
+                return;
+            }
+        }
+        for b in all.collect::<Vec<_>>() {
+            let Some(index) = self.beside(b) else { continue };
+            let next = Expr::add(index.clone(), Expr::u32(1));
+            let name = self.buffers[b].name.clone();
+            let (ty, parts) = match self.buffers[b].value {
+                ValueType::Scalar(scalar) => (scalar, [index, next].map(|index| Expr::load(&name, index))),
+                ValueType::Vector(part, count) => {
+                    let component = self.dna.below(u32::from(count)) as u8;
+                    (part, [index, next].map(|index| Expr::extract(Expr::load(&name, index), component)))
+                }
+            };
+            let [left, right] = parts;
+            let value = self.combined(ty, left, right);
+            let shown = Variable { name: self.declare(ty.into(), false), ty: ty.into(), uniform: false, assignable: true };
+            self.steps += self.iterations;
+            nodes.push(Node::let_bind(&shown.name, value));
+            if self.dna.chance(60) {
+                self.show_variable(&shown, nodes);
+            }
+            return;
+        }
+        self.store(nodes);
     }
 
     /// Many values at the start, which the end shows.

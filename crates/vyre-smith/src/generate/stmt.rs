@@ -40,9 +40,11 @@ enum Kind {
     Exits,
     Chain,
     Reload,
+    Tickets,
+    Neighbours,
 }
 
-const KINDS: [Kind; 19] = [
+const KINDS: [Kind; 21] = [
     Kind::Let,
     Kind::Assign,
     Kind::Store,
@@ -62,6 +64,8 @@ const KINDS: [Kind; 19] = [
     Kind::Exits,
     Kind::Chain,
     Kind::Reload,
+    Kind::Tickets,
+    Kind::Neighbours,
 ];
 
 impl Generator<'_> {
@@ -146,7 +150,7 @@ impl Generator<'_> {
         self.names.variable(n)
     }
 
-    fn next_name(&mut self) -> usize {
+    pub(super) fn next_name(&mut self) -> usize {
         self.next_name += 1;
         self.next_name - 1
     }
@@ -187,6 +191,8 @@ impl Generator<'_> {
             if_(ways_out, if self.leaves_apart() { w.exits } else { w.exits / 4 }),
             w.chain,
             if_(context.barriers, w.reload),
+            w.tickets,
+            w.neighbours,
         ];
         match KINDS[self.dna.weighted(&weights)] {
             Kind::Let => self.let_(context, nodes),
@@ -204,6 +210,8 @@ impl Generator<'_> {
             Kind::Exits => self.exits(nodes),
             Kind::Chain => self.chain(nodes),
             Kind::Reload => self.reload(nodes),
+            Kind::Tickets => self.tickets(context, nodes),
+            Kind::Neighbours => self.neighbours(nodes),
             Kind::Leave => self.leave(context, nodes),
             Kind::Return => self.retire(Node::Return, nodes),
             Kind::Trap => {
