@@ -3,7 +3,7 @@
 use crate::adapters::now;
 use crate::gpu::Gpu;
 use crate::trusted;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use vyre_driver::device::{CodeOptions, DeviceError};
 use vyre_emit::{EmitError, Layout, Shader, Target};
 use vyre_foundation::interface::Interface;
@@ -23,11 +23,50 @@ pub(crate) struct Ready {
     pub profile: Option<Arc<str>>,
     pub hash: [u8; 32],
     pub bytes: u64,
+    /// The same for loops that go round more often, where that counts.
+    longer: Option<Longer>,
 }
+
+/// A shader with the bodies of loops several times, which is made when a dispatch needs it.
+struct Longer {
+    kernel: Arc<Kernel>,
+    options: CodeOptions,
+    copies: u32,
+    ready: OnceLock<Result<Box<Ready>, DeviceError>>,
+}
+
+/// How often bodies of loops are repeated, if once is not enough and then again.
+const COPIES: [u32; 3] = [1, 16, 128];
+
+/// A shader of more bytes is not made longer.
+const LONG: usize = 1 << 16;
 
 impl Ready {
     pub fn new(gpu: &Gpu, kernel: &Arc<Kernel>, options: &CodeOptions) -> Result<Ready, DeviceError> {
-        let target = Target { workgroup: options.workgroup, ..gpu.target.clone() };
+        Ready::with_copies(gpu, kernel, options, COPIES[0])
+    }
+
+    /// What to run: the shader itself, or the longest that was needed so far.
+    pub fn current(&self) -> &Ready {
+        match self.longer.as_ref().and_then(|longer| longer.ready.get()) {
+            Some(Ok(ready)) => ready.current(),
+            Some(Err(_)) | None => self,
+        }
+    }
+
+    /// The next one for loops that go round more often.
+    pub fn longer(&self, gpu: &Gpu) -> Result<&Ready, DeviceError> {
+        let Some(longer) = &self.longer else {
+            let what = "loops that go round so often in one invocation: its driver ends them without a word".into();
+            return Err(DeviceError::Unsupported { what });
+        };
+        let Longer { kernel, options, copies, ready } = longer;
+        let made = ready.get_or_init(|| Ready::with_copies(gpu, kernel, options, *copies).map(Box::new));
+        made.as_deref().map_err(Clone::clone)
+    }
+
+    fn with_copies(gpu: &Gpu, kernel: &Arc<Kernel>, options: &CodeOptions, copies: u32) -> Result<Ready, DeviceError> {
+        let target = Target { workgroup: options.workgroup, copies, ..gpu.target.clone() };
         let shader = Shader::of(kernel, &target).map_err(|error| match error {
             EmitError::Unsupported { what } => DeviceError::Unsupported { what },
             EmitError::Invalid { .. } => DeviceError::Other(error.to_string()),
@@ -78,6 +117,9 @@ impl Ready {
         if let Some(error) = failed {
             return Err(DeviceError::Other(format!("the driver does not take a shader: {error}")));
         }
+        let more = COPIES.into_iter().find(|more| *more > copies && shader.layout.counts_rounds && shader.wgsl.len() <= LONG);
+        let longer =
+            more.map(|copies| Longer { kernel: kernel.clone(), options: options.clone(), copies, ready: OnceLock::new() });
         let bound = Interface::of_kernel(kernel).bound;
         let access = bound.iter().map(|i| kernel.buffers[*i].access).collect();
         Ok(Ready {
@@ -90,6 +132,7 @@ impl Ready {
             hash: *blake3::hash(shader.wgsl.as_bytes()).as_bytes(),
             // The driver's code is about as long as ours.
             bytes: 4 * shader.wgsl.len() as u64,
+            longer,
             layout: shader.layout,
         })
     }

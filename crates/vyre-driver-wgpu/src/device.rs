@@ -4,13 +4,16 @@
 //! waits for them. A dispatch that may trap ends one, since the steps behind it must not run if it does; so does every dispatch of a
 //! submission that has a deadline. A submission that is cancelled runs to the end of what was submitted.
 //!
+//! Some drivers end long loops without a word. A dispatch that may have such loops writes copies of memory, which are put in place when it
+//! has ended well; otherwise it is run once more by a shader that can go round more often, or refused if there is none.
+//!
 //! Work that runs cannot be stopped. If it goes on for long behind its deadline, the device is lost; opening it again leaves
 //! what is stuck behind, with everything that it may still touch.
 
 use crate::adapters::{self, Found};
 use crate::code::Ready;
 use crate::gpu::{Gpu, Pooled, Use};
-use crate::steps::{Batch, Place, room, upload};
+use crate::steps::{Apart, Batch, Place, room, upload};
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -203,7 +206,21 @@ impl Inner {
 
     /// A dispatch that somebody waits for.
     fn call(&self, gpu: &Gpu, call: &mut Call<'_, '_>, deadline: Deadline, left: &AtomicBool) -> Result<Ran, DeviceError> {
-        let ready = self.ready(call.code)?;
+        let mut ready = self.ready(call.code)?.current();
+        while let Ended::OutOfRounds = self.call_once(gpu, ready, call, deadline, left)? {
+            ready = ready.longer(gpu)?;
+        }
+        Ok(self.ran(call.code, ready, call.launch, call.groups.clone()))
+    }
+
+    fn call_once(
+        &self,
+        gpu: &Gpu,
+        ready: &Ready,
+        call: &mut Call<'_, '_>,
+        deadline: Deadline,
+        left: &AtomicBool,
+    ) -> Result<Ended, DeviceError> {
         let lengths: Vec<u64> = call
             .bindings
             .iter()
@@ -245,23 +262,31 @@ impl Inner {
                 Binding::Memory(_) => {}
             }
         }
-        let traps = batch.dispatch(ready, call.launch, call.groups.clone(), call.zero_outputs, &places)?;
+        let is_memory: Vec<bool> = call.bindings.iter().map(|binding| matches!(binding, Binding::Memory(_))).collect();
+        let apart = Apart::of(&mut batch, ready, &places, &is_memory, call.zero_outputs)?;
+        let bound = apart.places(&places);
+        let traps = batch.dispatch(ready, call.launch, call.groups.clone(), call.zero_outputs, &bound)?;
         let mut reads = Vec::new();
         for (n, (binding, place)) in call.bindings.iter().zip(&places).enumerate() {
             if matches!(binding, Binding::InOut(_) | Binding::Out(_)) {
                 reads.push((n, batch.read(place)));
             }
         }
-        drop(places);
-        batch.held.extend(own.into_iter().flatten());
         let bytes = batch.run(deadline, left)?;
-        trapped(ready, call.launch, traps.map(|read| bytes.words(read)))?;
-        for (n, read) in reads {
-            if let Binding::InOut(slice) | Binding::Out(slice) = &mut call.bindings[n] {
-                slice.copy_from_slice(bytes.read(read));
+        let ended = ended(ready, call.launch, traps.map(|read| bytes.words(read)));
+        if let Ok(Ended::Well) = ended {
+            apart.put_back(gpu, &places, deadline, left)?;
+        }
+        drop(places);
+        if let Ok(Ended::Well) = ended {
+            for (n, read) in reads {
+                if let Binding::InOut(slice) | Binding::Out(slice) = &mut call.bindings[n] {
+                    slice.copy_from_slice(bytes.read(read));
+                }
             }
         }
-        Ok(self.ran(call.code, ready, call.launch, call.groups.clone()))
+        gpu.give_back(own.into_iter().flatten().chain(apart.into_buffers()).collect());
+        ended
     }
 
     fn ran(&self, code: &Code, ready: &Ready, launch: &Launch, groups: Range<u64>) -> Ran {
@@ -307,13 +332,14 @@ impl Inner {
 
     fn run_batch(&self, gpu: &Gpu, job: &mut Job, end: usize, left: &AtomicBool) -> Result<(), DeviceError> {
         let steps = &job.steps[job.next..end];
+        let deadline = job.ticket.deadline;
         let read_bytes = steps.iter().map(|step| match step {
             Step::Read(span) => room(span.len()),
             Step::Dispatch { .. } => 4096,
             Step::Write { .. } | Step::Copy { .. } => 0,
         });
         let mut batch = Batch::new(gpu, read_bytes.sum())?;
-        let mut traps = None;
+        let mut watched = None;
         let mut reads = Vec::new();
         let mut failed = None;
         let mut ran = Vec::new();
@@ -321,12 +347,8 @@ impl Inner {
             match self.encode(step, &mut batch) {
                 Ok(Encoded::Nothing) => {}
                 Ok(Encoded::Read(read)) => reads.push(read),
-                Ok(Encoded::Dispatch(one, read)) => {
-                    ran.push(one);
-                    if let (Some(read), Step::Dispatch { code, launch, .. }) = (read, step) {
-                        traps = Some((self.ready(code)?, launch, read));
-                    }
-                }
+                Ok(Encoded::Dispatch(one)) => ran.push(one),
+                Ok(Encoded::Watched(one)) => watched = Some((step, one)),
                 // What comes before it has run when it fails.
                 Err(error) => {
                     failed = Some(error);
@@ -334,9 +356,10 @@ impl Inner {
                 }
             }
         }
-        let bytes = batch.run(job.ticket.deadline, left)?;
-        if let Some((ready, launch, read)) = traps {
-            trapped(ready, launch, Some(bytes.words(read)))?;
+        let bytes = batch.run(deadline, left)?;
+        if let Some((step, watched)) = watched {
+            let words = bytes.words(watched.traps);
+            ran.push(self.see_to(gpu, step, watched, words, deadline, left)?);
         }
         if let Some(error) = failed {
             return Err(error);
@@ -346,16 +369,68 @@ impl Inner {
         Ok(())
     }
 
-    fn encode(&self, step: &Step, batch: &mut Batch<'_>) -> Result<Encoded, DeviceError> {
+    /// Ends a dispatch that may have trapped or run out of rounds: with what it has written, or once more.
+    fn see_to<'a>(
+        &'a self,
+        gpu: &Gpu,
+        step: &'a Step,
+        mut watched: Watched<'a>,
+        mut words: Vec<u32>,
+        deadline: Deadline,
+        left: &AtomicBool,
+    ) -> Result<Ran, DeviceError> {
+        let Step::Dispatch { code, launch, groups, zero_outputs, bindings } = step else {
+            unreachable!("only dispatches are watched")
+        };
+        loop {
+            let Watched { ready, apart, .. } = watched;
+            let places = bindings.iter().map(|span| self.place(span)).collect::<Result<Vec<_>, _>>()?;
+            let ended = ended(ready, launch, Some(words));
+            if let Ok(Ended::Well) = ended {
+                apart.put_back(gpu, &places, deadline, left)?;
+            }
+            gpu.give_back(apart.into_buffers());
+            match ended? {
+                Ended::Well => return Ok(self.ran(code, ready, launch, groups.clone())),
+                Ended::OutOfRounds => {
+                    let mut batch = Batch::new(gpu, 4096)?;
+                    let dispatch = Dispatch { ready: ready.longer(gpu)?, launch, groups, zero_outputs: *zero_outputs };
+                    let Some(again) = self.encode_dispatch(&mut batch, dispatch, bindings)? else {
+                        unreachable!("a dispatch that counts rounds is watched")
+                    };
+                    words = batch.run(deadline, left)?.words(again.traps);
+                    watched = again;
+                }
+            }
+        }
+    }
+
+    /// A dispatch over memory.
+    fn encode_dispatch<'a>(
+        &self,
+        batch: &mut Batch<'_>,
+        dispatch: Dispatch<'a>,
+        bindings: &[Span],
+    ) -> Result<Option<Watched<'a>>, DeviceError> {
+        let Dispatch { ready, launch, groups, zero_outputs } = dispatch;
+        let lengths: Vec<u64> = bindings.iter().map(Span::len).collect();
+        let places = bindings.iter().map(|span| self.place(span)).collect::<Result<Vec<_>, _>>()?;
+        check(ready, launch, groups, &lengths)?;
+        not_aliased(ready, &places)?;
+        let apart = Apart::of(batch, ready, &places, &vec![true; places.len()], zero_outputs)?;
+        let traps = batch.dispatch(ready, launch, groups.clone(), zero_outputs, &apart.places(&places))?;
+        Ok(traps.map(|traps| Watched { ready, traps, apart }))
+    }
+
+    fn encode<'a>(&self, step: &'a Step, batch: &mut Batch<'_>) -> Result<Encoded<'a>, DeviceError> {
         match step {
             Step::Dispatch { code, launch, groups, zero_outputs, bindings } => {
-                let ready = self.ready(code)?;
-                let lengths: Vec<u64> = bindings.iter().map(Span::len).collect();
-                let places = bindings.iter().map(|span| self.place(span)).collect::<Result<Vec<_>, _>>()?;
-                check(ready, launch, groups, &lengths)?;
-                not_aliased(ready, &places)?;
-                let traps = batch.dispatch(ready, launch, groups.clone(), *zero_outputs, &places)?;
-                Ok(Encoded::Dispatch(self.ran(code, ready, launch, groups.clone()), traps))
+                let ready = self.ready(code)?.current();
+                let dispatch = Dispatch { ready, launch, groups, zero_outputs: *zero_outputs };
+                match self.encode_dispatch(batch, dispatch, bindings)? {
+                    Some(watched) => Ok(Encoded::Watched(watched)),
+                    None => Ok(Encoded::Dispatch(self.ran(code, ready, launch, groups.clone()))),
+                }
             }
             Step::Write { to, bytes } => {
                 let place = self.place(to)?;
@@ -375,12 +450,30 @@ impl Inner {
 }
 
 /// What a step has become.
-enum Encoded {
+enum Encoded<'a> {
     Nothing,
     /// The number of the read.
     Read(usize),
-    /// What ran, and the read that has its traps.
-    Dispatch(Ran, Option<usize>),
+    /// What ran.
+    Dispatch(Ran),
+    /// A dispatch that is looked at when it has ended.
+    Watched(Watched<'a>),
+}
+
+/// A dispatch over memory.
+struct Dispatch<'a> {
+    ready: &'a Ready,
+    launch: &'a Launch,
+    groups: &'a Range<u64>,
+    zero_outputs: bool,
+}
+
+/// One that may not end well.
+struct Watched<'a> {
+    ready: &'a Ready,
+    /// The read that has its traps.
+    traps: usize,
+    apart: Apart,
 }
 
 fn expect_length(span: &Span, size: u64) -> Result<(), DeviceError> {
@@ -425,14 +518,20 @@ fn not_aliased(ready: &Ready, places: &[Place<'_>]) -> Result<(), DeviceError> {
     Ok(())
 }
 
-/// The trap of a dispatch, by the words of its traps.
-fn trapped(ready: &Ready, launch: &Launch, words: Option<Vec<u32>>) -> Result<(), DeviceError> {
+/// How a dispatch has ended that did not trap.
+enum Ended {
+    Well,
+    /// The driver has ended loops: nothing that was written means anything.
+    OutOfRounds,
+}
+
+/// How a dispatch has ended, by the words of its traps.
+fn ended(ready: &Ready, launch: &Launch, words: Option<Vec<u32>>) -> Result<Ended, DeviceError> {
     let words = words.unwrap_or_default();
     if ready.layout.is_out_of_rounds(&words) {
-        let what = "loops that go round so often in one invocation: its driver ends them without a word".into();
-        return Err(DeviceError::Unsupported { what });
+        return Ok(Ended::OutOfRounds);
     }
-    let Some((tag, number)) = ready.layout.trap(&words) else { return Ok(()) };
+    let Some((tag, number)) = ready.layout.trap(&words) else { return Ok(Ended::Well) };
     let counts = [0, 1].map(|axis| launch.grid[axis].saturating_mul(launch.workgroup_size[axis]).max(1));
     let invocation = [number % counts[0], number / counts[0] % counts[1], number / counts[0] / counts[1]];
     Err(DeviceError::Trap { tag, invocation })

@@ -46,6 +46,62 @@ impl<'a> Place<'a> {
     }
 }
 
+/// Copies of what a dispatch writes to memory that stays, where nobody knows before it has ended whether it means anything.
+pub(crate) struct Apart {
+    /// By binding.
+    copies: Vec<Option<Pooled>>,
+}
+
+impl Apart {
+    /// Makes them where the kernel counts rounds, for those of the places that are memory.
+    pub fn of(
+        batch: &mut Batch<'_>,
+        ready: &Ready,
+        places: &[Place<'_>],
+        is_memory: &[bool],
+        zero_outputs: bool,
+    ) -> Result<Apart, DeviceError> {
+        let mut copies = Vec::new();
+        for (n, place) in places.iter().enumerate() {
+            let is_written = ready.access[n].is_output() && place.len > 0;
+            if !(ready.layout.counts_rounds && is_memory[n] && is_written) {
+                copies.push(None);
+                continue;
+            }
+            let copy = batch.gpu.take(room(place.len), Use::Storage)?;
+            if !(zero_outputs && ready.access[n] == Access::Output) {
+                batch.copy(place, &Place::of(&copy, place.len))?;
+            }
+            copies.push(Some(copy));
+        }
+        Ok(Apart { copies })
+    }
+
+    /// The places that the dispatch has.
+    pub fn places<'a>(&'a self, places: &[Place<'a>]) -> Vec<Place<'a>> {
+        let both = self.copies.iter().zip(places);
+        both.map(|(copy, place)| copy.as_ref().map_or(*place, |copy| Place::of(copy, place.len))).collect()
+    }
+
+    /// Writes to memory what is in the copies.
+    pub fn put_back(&self, gpu: &Gpu, places: &[Place<'_>], deadline: Deadline, left: &AtomicBool) -> Result<(), DeviceError> {
+        if self.copies.iter().all(Option::is_none) {
+            return Ok(());
+        }
+        let mut batch = Batch::new(gpu, 0)?;
+        for (copy, place) in self.copies.iter().zip(places) {
+            if let Some(copy) = copy {
+                batch.copy(&Place::of(copy, place.len), place)?;
+            }
+        }
+        batch.run(deadline, left).map(|_| ())
+    }
+
+    pub fn into_buffers(self) -> Vec<Pooled> {
+        self.copies.into_iter().flatten().collect()
+    }
+}
+
 /// Commands of one submission.
 pub(crate) struct Batch<'g> {
     gpu: &'g Gpu,

@@ -17,6 +17,8 @@ pub struct Target {
     pub nesting: u32,
     /// How often loops may go round in all, for each invocation, if the driver stops them without a word after that.
     pub rounds: Option<Rounds>,
+    /// Where loops may go round more often than that: how often the body of an innermost loop stands in one round.
+    pub copies: u32,
 }
 
 /// How often a driver lets loops go round.
@@ -31,7 +33,7 @@ pub struct Rounds {
 impl Default for Target {
     /// What every driver that we know of is right about; llvmpipe, the narrowest, stops counting control at 80.
     fn default() -> Target {
-        Target { floats: FloatProfile::INTEGER, workgroup: None, nesting: 72, rounds: None }
+        Target { floats: FloatProfile::INTEGER, workgroup: None, nesting: 72, rounds: None, copies: 1 }
     }
 }
 

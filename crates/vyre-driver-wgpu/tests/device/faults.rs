@@ -1,7 +1,7 @@
 //! What drivers are known to be wrong about, and shaders are written around.
 
 use crate::{DEVICES, grid, open, program, words};
-use vyre_driver::BackendError;
+use vyre_driver::{BackendError, Resource};
 
 fn run(id: &str, text: &str, groups: u32) -> Result<Vec<Vec<u8>>, BackendError> {
     open(id).dispatch_borrowed(&program(text), &[], &grid(groups))
@@ -15,15 +15,87 @@ fn rounds(count: u32) -> String {
 }
 
 #[test]
-fn loops_go_round_to_their_end_or_the_driver_is_said_not_to() {
+fn loops_go_round_to_their_end() {
+    // llvmpipe ends all loops after 65,535 rounds, nested ones together, and says nothing.
     let expected = |count: u32| words((0..4).map(|gid| (0..count).fold(0, |sum: u32, i| sum.wrapping_add(i ^ gid))));
     for id in DEVICES {
-        assert_eq!(run(id, &rounds(50_000), 1), Ok(vec![expected(50_000)]), "{id}");
+        for count in [50_000, 200_000, 2_000_000] {
+            assert_eq!(run(id, &rounds(count), 1), Ok(vec![expected(count)]), "{id} {count}");
+        }
     }
-    assert_eq!(run("wgpu:swiftshader", &rounds(200_000), 1), Ok(vec![expected(200_000)]));
-    // It ends all loops after 65,535 rounds, nested ones together, and says nothing.
-    let refused = run("wgpu:llvmpipe", &rounds(200_000), 1);
+}
+
+#[test]
+fn ways_out_of_long_loops_are_those_of_short_ones() {
+    // Invocations part: each leaves, goes on and retires at places of its own, and some go round 70,000 times.
+    let text = "program p {
+  workgroup 8
+  buffer out: output u32[16] @0
+  let n = 5
+  if gid.x % 3 == 1 {
+    n = 70000 + gid.x
+  }
+  let sum = 0
+  for i in 0..n {
+    if i == 30000 * gid.x {
+      continue
+    }
+    if i == 69000 + gid.x * 100 {
+      break
+    }
+    sum = (sum ^ i) * 1664525 + gid.x
+    if i == 60011 {
+      if gid.x == 7 {
+        out[gid.x] = sum
+        return
+      }
+      sum = sum + 1
+    }
+  }
+  out[gid.x] = sum
+}";
+    let one = |gid: u32| {
+        let mut sum = 0u32;
+        for i in 0..if gid % 3 == 1 { 70_000 + gid } else { 5 } {
+            if i == 30_000 * gid {
+                continue;
+            }
+            if i == 69_000 + gid * 100 {
+                break;
+            }
+            sum = (sum ^ i).wrapping_mul(1_664_525).wrapping_add(gid);
+            if i == 60_011 {
+                if gid == 7 {
+                    return sum;
+                }
+                sum = sum.wrapping_add(1);
+            }
+        }
+        sum
+    };
+    for id in DEVICES {
+        assert_eq!(run(id, text, 2), Ok(vec![words((0..16).map(one))]), "{id}");
+    }
+}
+
+#[test]
+fn what_a_driver_does_not_run_to_its_end_leaves_resident_memory_alone() {
+    let text = "program p {\n workgroup 4\n buffer n: read u32[1] @0\n buffer data: read_write u32[4] @1\n buffer out: output u32[4] @2\n for i in 0..n[0] {\n  data[gid.x] = data[gid.x] + 1\n  out[gid.x] = i\n }\n}";
+    let backend = open("wgpu:llvmpipe");
+    let [data, out] = [(); 2].map(|()| backend.allocate_resident(16).unwrap());
+    backend.upload_resident(&data, &words([1, 2, 3, 4])).unwrap();
+    backend.upload_resident(&out, &words([9; 4])).unwrap();
+    let dispatch = |count: u32| {
+        let resources = [Resource::Borrowed(words([count])), data.clone(), out.clone()];
+        backend.dispatch_resident_timed(&program(text), &resources, &grid(1))
+    };
+    let bytes = |of| backend.download_resident(of).unwrap();
+    // Nobody repeats a body so often that this many rounds would fit.
+    let refused = dispatch(100_000_000);
     assert!(matches!(&refused, Err(BackendError::UnsupportedFeature { .. })), "{refused:?}");
+    assert_eq!([bytes(&data), bytes(&out)], [words([1, 2, 3, 4]), words([9; 4])]);
+    dispatch(90_000).unwrap();
+    assert_eq!([bytes(&data), bytes(&out)], [words([90_001, 90_002, 90_003, 90_004]), words([89_999; 4])]);
 }
 
 #[test]

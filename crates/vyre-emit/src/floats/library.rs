@@ -310,6 +310,9 @@ const fn suffix(rung: Rung) -> &'static str {
     }
 }
 
+/// Rounds of the loops of one function at most: `pow` has 92, `rsqrt` 91, `tan` 88.
+const MOST_ROUNDS: u32 = 96;
+
 /// Names as they stand in the text, and the text of what they name.
 type Items = BTreeMap<String, String>;
 
@@ -358,6 +361,12 @@ impl Library {
         needed.iter().filter_map(|name| ITEMS.get(name)).map(String::as_str).collect()
     }
 
+    /// Rounds of loops that the function of an op makes at most.
+    pub(crate) fn rounds(&self, op: FloatOp) -> u32 {
+        let function = self.clone().function(op);
+        if function.is_some_and(|name| LOOPING.contains(&name)) { MOST_ROUNDS } else { 0 }
+    }
+
     /// Whether the source calls `vy_zero`.
     #[must_use]
     pub fn uses_zero(&self) -> bool {
@@ -383,6 +392,15 @@ impl Library {
         needed
     }
 }
+
+/// Functions with loops, or that call some that have.
+static LOOPING: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
+    let loops = |name: &String| {
+        let alone = Library { mode: FloatMode::Ieee, profile: FloatProfile::INTEGER, wanted: BTreeSet::from([name.clone()]) };
+        alone.needed().iter().any(|name| ITEMS.get(name).is_some_and(|text| text.contains("for (")))
+    };
+    ITEMS.keys().filter(|name| loops(name)).cloned().collect()
+});
 
 /// The names of the library, or of what it expects around it, that occur in a text.
 fn names(text: &str) -> impl Iterator<Item = &str> {

@@ -8,13 +8,9 @@
 //! still alive; a block is a loop that runs once where something in it retires, so that `break` leaves it. Values that leave a block are variables
 //! before it. Conditions of what is synchronous are asked of those alive, by a vote (`vyk_vote`), since a retired invocation has values that
 //! nobody computed; so its result is known to be uniform by every compiler.
-//!
-//! **Rounds.** llvmpipe ends every loop without a word once all loops of a shader have gone round 65,535 times, those of eight invocations
-//! counted together. There every round is counted, unless the facts say that there are few, and a dispatch with too many is an error.
 
 use super::{Emitter, type_name};
 use crate::error::EmitError;
-use vyre_foundation::analysis::Scope;
 use vyre_foundation::ssa::{InstId, InstKind, RegionId, Ssa, Terminator, Value};
 
 /// What is known about control before anything is written.
@@ -36,10 +32,12 @@ pub(super) struct Control {
     leaving: Option<String>,
 }
 
-/// A loop, or a block that runs once.
+/// A loop.
 struct Around {
     /// The variables that it carries.
     carried: Vec<Value>,
+    /// Where its body stands several times, each time in a `switch` that jumps leave: the variable that says that the loop ends.
+    ended: Option<String>,
 }
 
 impl Control {
@@ -112,9 +110,6 @@ impl Control {
         jumps
     }
 }
-
-/// Rounds of loops that one op makes at most, where the float library or a subgroup operation has some.
-const FUNCTION_ROUNDS: u32 = 64;
 
 /// What lies in a region.
 struct Seen {
@@ -195,16 +190,19 @@ impl Emitter<'_> {
 
     fn leave(&mut self, values: &[Value]) {
         let Some(around) = self.control.around.last() else { unreachable!("a break is in a loop") };
-        let carried = around.carried.clone();
+        let (carried, ended) = (around.carried.clone(), around.ended.clone());
         self.assign(&carried, values);
+        if let Some(ended) = ended {
+            self.line(format!("{ended} = true;"));
+        }
         self.line("break;");
     }
 
     fn go_on(&mut self, values: &[Value]) {
         let Some(around) = self.control.around.last() else { unreachable!("a continue is in a loop") };
-        let carried = around.carried.clone();
+        let (carried, is_once) = (around.carried.clone(), around.ended.is_none());
         self.assign(&carried, values);
-        self.line("continue;");
+        self.line(if is_once { "continue;" } else { "break;" });
     }
 
     fn retire(&mut self, trap: Option<u32>) {
@@ -219,6 +217,9 @@ impl Emitter<'_> {
         match self.control.flagged {
             true => {
                 self.line("vyk_alive = false;");
+                if let Some(ended) = self.control.around.last().and_then(|around| around.ended.clone()) {
+                    self.line(format!("{ended} = true;"));
+                }
                 self.line("break;");
             }
             false => self.line("return;"),
@@ -317,101 +318,45 @@ impl Emitter<'_> {
         let (i, from, to) = (self.name(counter), self.value(from), self.value(to));
         self.open("{");
         self.line(format!("var {i}: u32 = {from};"));
-        self.control.around.push(Around { carried: carried.to_vec() });
-        self.head(&i, &to, synchronous);
-        self.count_round(body);
-        self.arm(body, carried, synchronous)?;
-        self.open("continuing {");
-        self.line(format!("{i} = {i} + 1u;"));
-        self.close();
-        self.close();
+        match self.copies(body, synchronous) {
+            1 => {
+                self.control.around.push(Around { carried: carried.to_vec(), ended: None });
+                self.head(&i, &to, synchronous);
+                self.count_round(body, 1);
+                self.arm(body, carried, synchronous)?;
+                self.open("continuing {");
+                self.line(format!("{i} = {i} + 1u;"));
+                self.close();
+                self.close();
+            }
+            copies => {
+                let ended = self.jumps_out(body).then(|| self.fresh("ended"));
+                self.control.around.push(Around { carried: carried.to_vec(), ended: ended.clone() });
+                if let Some(ended) = &ended {
+                    self.line(format!("var {ended} = false;"));
+                }
+                self.head(&i, &to, false);
+                self.count_round(body, copies);
+                for copy in 0..copies {
+                    if copy > 0 {
+                        self.line(format!("if ({i} >= {to}) {{ break; }}"));
+                    }
+                    self.open(if ended.is_some() { "switch (0u) { default: {" } else { "{" });
+                    self.arm(body, carried, false)?;
+                    self.depth -= 1;
+                    self.line(if ended.is_some() { "} }" } else { "}" });
+                    if let Some(ended) = &ended {
+                        self.line(format!("if ({ended}) {{ break; }}"));
+                    }
+                    self.line(format!("{i} = {i} + 1u;"));
+                }
+                self.close();
+            }
+        }
         self.control.around.pop();
         self.close();
         self.control.leaving = leaving;
         Ok(())
-    }
-
-    /// Counts a round of a loop, with those of the functions that are called in it.
-    fn count_round(&mut self, body: RegionId) {
-        let Some(most) = self.rounds_allowed().filter(|_| self.counts_rounds) else { return };
-        let inside = self.ssa.region(body).insts.iter().filter(|inst| match &self.ssa.inst(**inst).kind {
-            InstKind::Op(op) => op.operands().iter().any(|operand| {
-                matches!(self.ssa.values[operand.index()].ty, vyre_spec::ValueType::Scalar(vyre_spec::Scalar::F32))
-            }),
-            InstKind::Subgroup { .. } => true,
-            InstKind::Load { .. }
-            | InstKind::Store { .. }
-            | InstKind::Atomic { .. }
-            | InstKind::If { .. }
-            | InstKind::Loop { .. }
-            | InstKind::Barrier
-            | InstKind::GridSync => false,
-        });
-        let weight = 1 + FUNCTION_ROUNDS * inside.count() as u32;
-        self.line(format!("vyk_rounds = vyk_rounds + {weight}u;"));
-        self.line(format!("if (vyk_rounds > {most}u) {{ atomicMax(&vyk_traps[VYK_ROUNDS], 1u); }}"));
-    }
-
-    /// Whether loops may go round more often than the driver allows, as far as the facts tell.
-    pub fn may_run_out_of_rounds(&self) -> bool {
-        self.rounds_allowed().is_some_and(|most| self.rounds_of(self.ssa.root) > most.into())
-    }
-
-    /// The rounds that one invocation may make. Those that are counted together may make different ones, unless all loops are the same for
-    /// all. Some are left to loops of the shader's own.
-    fn rounds_allowed(&self) -> Option<u32> {
-        let rounds = self.target.rounds?;
-        let most = rounds.most - rounds.most / 8;
-        Some(if self.parts(self.ssa.root) { most / rounds.together } else { most })
-    }
-
-    /// Whether invocations of a workgroup may go different ways around a loop.
-    fn parts(&self, region: RegionId) -> bool {
-        self.ssa.region(region).insts.iter().any(|id| {
-            let inst = self.ssa.inst(*id);
-            match &inst.kind {
-                InstKind::Loop { body, .. } => self.uniformity.diverges(inst.stmt, Scope::Workgroup) || self.parts(*body),
-                InstKind::If { then, otherwise, .. } => [*then, *otherwise]
-                    .into_iter()
-                    .any(|arm| self.parts(arm) || self.has_loop(arm) && self.uniformity.diverges(inst.stmt, Scope::Workgroup)),
-                InstKind::Op(_)
-                | InstKind::Load { .. }
-                | InstKind::Store { .. }
-                | InstKind::Atomic { .. }
-                | InstKind::Subgroup { .. }
-                | InstKind::Barrier
-                | InstKind::GridSync => false,
-            }
-        })
-    }
-
-    fn has_loop(&self, region: RegionId) -> bool {
-        self.ssa.region(region).insts.iter().any(|id| {
-            let kind = &self.ssa.inst(*id).kind;
-            matches!(kind, InstKind::Loop { .. }) || kind.regions().any(|inner| self.has_loop(inner))
-        })
-    }
-
-    fn rounds_of(&self, region: RegionId) -> u64 {
-        let mut sum = 0u64;
-        for id in &self.ssa.region(region).insts {
-            let inst = self.ssa.inst(*id);
-            let own = match &inst.kind {
-                InstKind::Loop { body, .. } => {
-                    let most = self.loops.trips(*id).map_or(u32::MAX, |trips| trips.at_most);
-                    u64::from(most).saturating_mul(1 + self.rounds_of(*body))
-                }
-                InstKind::If { then, otherwise, .. } => self.rounds_of(*then).saturating_add(self.rounds_of(*otherwise)),
-                InstKind::Op(_) | InstKind::Subgroup { .. } => FUNCTION_ROUNDS.into(),
-                InstKind::Load { .. }
-                | InstKind::Store { .. }
-                | InstKind::Atomic { .. }
-                | InstKind::Barrier
-                | InstKind::GridSync => 0,
-            };
-            sum = sum.saturating_add(own);
-        }
-        sum
     }
 
     /// Begins a loop that goes on while a counter is below a number.

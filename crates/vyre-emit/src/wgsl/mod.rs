@@ -10,12 +10,14 @@
 //! one of them from a function.
 //!
 //! **Memory** is guarded by ourselves unless the facts prove the index: drivers disagree about what lies out of bounds, and where an index
-//! wraps round. See `memory.rs`. **Control** and retirement are in `control.rs`, **ops** in `ops.rs`, **subgroups** in `subgroups.rs`.
+//! wraps round. See `memory.rs`. **Control** and retirement are in `control.rs`, how often loops go round in `rounds.rs`, **ops** in
+//! `ops.rs`, **subgroups** in `subgroups.rs`.
 
 mod control;
 mod functions;
 mod memory;
 mod ops;
+mod rounds;
 mod subgroups;
 
 use crate::error::EmitError;
@@ -44,6 +46,7 @@ pub(crate) fn emit(kernel: &Arc<Kernel>, target: &Target) -> Result<(String, Lay
     ssa.optimize();
     let mut emitter = Emitter::new(&ssa, target);
     emitter.control = Control::of(&ssa);
+    emitter.rounds = emitter.rounds_allowed();
     emitter.counts_rounds = emitter.may_run_out_of_rounds();
     emitter.body()?;
     emitter.module()
@@ -75,7 +78,9 @@ struct Emitter<'a> {
     votes: bool,
     /// The tags of traps.
     traps: Vec<u32>,
-    /// Whether rounds of loops are counted.
+    /// The rounds that an invocation may make, if there is a limit.
+    rounds: Option<u32>,
+    /// Whether they are counted.
     counts_rounds: bool,
     /// Names that nobody else has.
     fresh: u32,
@@ -102,6 +107,7 @@ impl<'a> Emitter<'a> {
             exchanges: [false; 2],
             votes: false,
             traps: Vec::new(),
+            rounds: None,
             counts_rounds: false,
             fresh: 0,
         }
