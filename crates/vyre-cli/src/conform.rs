@@ -2,26 +2,27 @@
 
 use crate::fuzz::{EXEC, foreign, known_subject, start_worker, words};
 use crate::launch::quoted;
-use crate::{Failure, load, print, report, runs, warn};
+use crate::{Failure, load, print, report, runs, this_program, warn};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::{BufWriter, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
-use vyre::DispatchConfig;
 use vyre::backend::UNVERSIONED;
 use vyre::backend::registry::{acquire, registered_devices};
+use vyre::{BackendError, DispatchConfig};
 use vyre_conform::cert::Rerun;
 use vyre_conform::conform::{Again, Conformed, Make, Options, Progress, Tested, run};
 use vyre_conform::evidence::{KillRates, Killed, Verdict};
 use vyre_conform::ledger::{MergeError, merge};
 use vyre_conform::mutants;
+use vyre_conform::report::Report;
 use vyre_conform::teeth::{Bite, Faulty, measure, rates, recorded};
-use vyre_conform::{Cases, KernelCases, ParityFailure, Plan, RunError, Selection, Tier, suite};
+use vyre_conform::{Cases, KernelCases, Plan, RunError, Selection, Tier, suite};
 use vyre_worker::backend::{Form, PREFIX};
 use vyre_worker::{Contained, Pool, Settings, Subject};
 
@@ -242,7 +243,7 @@ pub fn conform(args: &Args) -> Result<(), Failure> {
         RunError::Usage(_) | RunError::Spec(_) | RunError::Ledger(_) => Failure::Usage(error.to_string()),
         RunError::NothingRan(_) | RunError::Stopped(_) => Failure::NoVerdict(error.to_string()),
     })?;
-    tell(args, &conformed, &options, recorded(plan.suite()))
+    tell(args, &conformed, &state, recorded(plan.suite()))
 }
 
 fn merge_shards(args: &Merge) -> Result<(), Failure> {
@@ -412,7 +413,7 @@ pub fn plan(args: &Args) -> Result<Plan, Failure> {
     let mut cases: Vec<Arc<dyn Cases>> = Vec::new();
     for path in &kernels {
         let program = load(path)?;
-        let stem = std::path::Path::new(path.as_str()).file_stem().map_or("kernel".into(), |stem| stem.to_string_lossy());
+        let stem = Path::new(path.as_str()).file_stem().map_or("kernel".into(), |stem| stem.to_string_lossy());
         // Names of parts are words with dots between them.
         let name: String = stem.chars().map(|c| if c.is_alphanumeric() || c == '-' || c == '_' { c } else { '-' }).collect();
         let made = KernelCases::new(&name, program, DispatchConfig::default(), 1 << 20);
@@ -467,7 +468,7 @@ fn command(args: &Args, backend: &str) -> String {
 }
 
 /// The forms in which a backend is tried, each pair of neighbours together; a foreign worker has one. Of two neighbours at least one
-/// says what ran.
+/// says what ran. A backend without resident data is tried in the others: otherwise half of all units would be skipped for want of it.
 const FORMS: [Form; 4] = [Form::Timed, Form::Into, Form::Resident, Form::Async];
 
 pub fn tested<'a>(args: &Args, backend: &str, make: Make<'a>) -> Result<Tested<'a>, Failure> {
@@ -487,9 +488,15 @@ pub fn tested<'a>(args: &Args, backend: &str, make: Make<'a>) -> Result<Tested<'
         });
     }
     let open = acquire(backend).map_err(|error| Failure::Usage(error.message()))?;
+    let resident = open.allocate_resident(4);
+    let has_resident = !matches!(resident, Err(BackendError::UnsupportedFeature { .. }));
+    if let Ok(memory) = resident {
+        open.free_resident(memory).map_err(|error| Failure::Usage(error.message()))?;
+    }
+    let forms = FORMS.iter().filter(|form| **form != Form::Resident || has_resident);
     Ok(Tested {
         make,
-        forms: FORMS.iter().map(|form| format!("{PREFIX}{backend}/{form}")).collect(),
+        forms: forms.map(|form| format!("{PREFIX}{backend}/{form}")).collect(),
         backend: backend.into(),
         version: Some(open.version().to_string()).filter(|version| version != UNVERSIONED),
         fingerprint: open.device_fingerprint(),
@@ -558,11 +565,8 @@ impl Display {
     }
 }
 
-/// Failures that are printed; the report has all that were kept.
-const PRINTED: usize = 10;
-
-fn tell(args: &Args, conformed: &Conformed, options: &Options<'_>, notices: Option<KillRates>) -> Result<(), Failure> {
-    let Conformed { report, info, known, verdict } = conformed;
+fn tell(args: &Args, conformed: &Conformed, state: &Path, notices: Option<KillRates>) -> Result<(), Failure> {
+    let Conformed { report, data, known, verdict } = conformed;
     if args.json {
         for failure in &report.failures {
             print(&format!("{}\n", json!({ "failure": failure })));
@@ -577,28 +581,27 @@ fn tell(args: &Args, conformed: &Conformed, options: &Options<'_>, notices: Opti
             "root": report.root,
             "skipped": report.skipped,
             "not_confirmed": report.not_confirmed,
-            "run": info,
+            "run": data.info,
             "kill_rate": notices,
         });
         print(&format!("{object}\n"));
     } else {
-        let is_new = |failure: &&ParityFailure| !known.known.contains_key(&failure.unit);
-        let new: Vec<&ParityFailure> = report.failures.iter().filter(is_new).collect();
-        new.iter().take(PRINTED).for_each(|failure| print(&failure_text(failure)));
-        if new.len() > PRINTED {
-            print(&format!("and {} more\n", new.len() - PRINTED));
-        }
+        let program = this_program();
+        let told = Report::new(data, known, notices.as_ref()).told_by(&program);
+        print(&told.failures_text());
         for (section, entry) in &known.known {
             print(&format!("{section} fails as known until {}: {}\n", entry.expires, entry.reason));
         }
         known.problems.iter().for_each(|problem| print(&format!("known failures: {problem}\n")));
         print(&summary_text(conformed));
-        print(&match notices {
+        print(&match &notices {
             Some(notices) => format!("this suite notices {} of faults that nothing was tuned on\n", said(notices.all())),
             None => "how many faults this suite notices was not measured\n".into(),
         });
         if *verdict == Verdict::Fails {
-            print(&format!("again: {}\n", options.command));
+            let again = told.again().unwrap_or_else(|| data.info.command.replacen("vyre", &program, 1));
+            let state = quoted(&state.display().to_string());
+            print(&format!("what fails, again: {again}\nas a page: {program} report {state} --html report.html\n"));
         }
     }
     match verdict {
@@ -608,30 +611,9 @@ fn tell(args: &Args, conformed: &Conformed, options: &Options<'_>, notices: Opti
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
-    let mut text: String = bytes.iter().take(32).map(|byte| format!("{byte:02x}")).collect();
-    if bytes.len() > 32 {
-        let _ = write!(text, "… ({} bytes)", bytes.len());
-    }
-    if text.is_empty() { "nothing".into() } else { text }
-}
-
-fn failure_text(failure: &ParityFailure) -> String {
-    format!(
-        "{}: case {} of {}, workgroups of {}\n  {}\n  input    {}\n  expected {}\n  found    {}\n",
-        failure.op_id,
-        failure.input_label,
-        if failure.unit.is_empty() { &failure.generator } else { &failure.unit },
-        failure.workgroup_size,
-        failure.message,
-        hex(&failure.input),
-        hex(&failure.cpu_output),
-        hex(&failure.gpu_output)
-    )
-}
-
 fn summary_text(conformed: &Conformed) -> String {
-    let Conformed { report, info, known: _, verdict } = conformed;
+    let Conformed { report, data, known: _, verdict } = conformed;
+    let info = &data.info;
     let summary = &report.summary;
     let seconds = info.took_ms as f64 / 1e3;
     let mut text = format!(

@@ -142,6 +142,14 @@ impl From<Report> for Failure {
     }
 }
 
+/// What this program is called in commands that it prints: `vyre`, or a program of somebody else's that has these commands too, as it
+/// was started.
+fn this_program() -> String {
+    let started = std::env::args().next().unwrap_or_default();
+    let is_ours = Path::new(&started).file_stem().is_none_or(|name| name == "vyre");
+    if is_ours { "vyre".into() } else { launch::quoted(&started) }
+}
+
 /// Does what the command line of the process asks for, on the backends that are linked into it.
 #[must_use]
 pub fn main() -> ExitCode {

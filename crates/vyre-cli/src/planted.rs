@@ -8,14 +8,15 @@ use vyre::text::suggest::nearest;
 use vyre_conform::mutants::PREFIX;
 use vyre_conform::teeth::Faulty;
 use vyre_worker::Subject;
-use vyre_worker::backend::{BackendSubject, Form};
+use vyre_worker::backend::{BackendSubject, Form, PREFIX as BACKEND};
 
 const CLASS: &str = "cpu";
 
-/// The backend with a fault, made by its name.
-pub fn faulty<'a>(fault: Fault, make: impl Fn(&str) -> Result<Box<dyn Subject>, String> + Sync + 'a) -> Faulty<'a> {
+/// The backend with a fault, made by its name, and the one without.
+pub fn faulty<'a>(fault: Fault, make: impl Fn(&str) -> Result<Box<dyn Subject>, String> + Sync + Copy + 'a) -> Faulty<'a> {
     let name = format!("{PREFIX}{CLASS}/{}", fault.name());
-    Faulty::new(CLASS, fault.name(), move || make(&name), move |program| shows_in(fault, program))
+    let right = format!("{BACKEND}{CLASS}/{}", Form::Timed);
+    Faulty::new(CLASS, fault.name(), move || make(&name), move || make(&right), move |program| shows_in(fault, program))
 }
 
 /// Every subject of these, with what goes wrong.

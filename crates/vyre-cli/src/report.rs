@@ -1,6 +1,6 @@
 //! `vyre report`: what a conformance run says, for people and for other tools.
 
-use crate::{Failure, not_over_input, print, runs};
+use crate::{Failure, not_over_input, print, runs, this_program};
 use std::path::{Path, PathBuf};
 use vyre::files;
 use vyre_conform::Date;
@@ -97,7 +97,7 @@ pub fn ledger(error: LedgerError) -> Failure {
 pub fn report(args: &Args) -> Result<(), Failure> {
     let run = runs::data(&args.run)?;
     let (known, kills) = args.beside.read(&run)?;
-    let report = Report::new(&run, &known, kills.as_ref());
+    let report = Report::new(&run, &known, kills.as_ref()).told_by(&this_program());
     let inputs: Vec<String> = args.beside.paths().chain([run.path.as_path()]).map(|path| path.display().to_string()).collect();
     let inputs: Vec<&str> = inputs.iter().map(String::as_str).collect();
     type Write<'w> = &'w dyn Fn(&Report<'_>) -> String;

@@ -158,6 +158,47 @@ fn manifests() {
     );
 }
 
+/// Whatever a manifest says about a dispatch holds for the one that it is run with, and is in the manifest of that one.
+#[test]
+fn every_field_of_a_manifest_counts() {
+    let folder = folder();
+    let at = folder.path();
+    let racy = ["it's racy.vyre", "--in", "a=3,4", "--len", "out=2", "--grid", "1", "--backend", "bulk"];
+    let save = [&["run"], &racy[..], &["--save-manifest", "m.json"]].concat();
+    check(at, &[(&save, 0, "out: i32[2] = ")]);
+    let saved: Value = serde_json::from_slice(&fs::read(at.join("m.json")).unwrap()).expect("a manifest is JSON");
+    let fields = saved["config"].as_object().expect("a config has fields").keys().cloned().collect::<Vec<_>>();
+    let rows = [
+        ("grid", json!([2, 1, 1]), 0, "\"grid\":[2,1,1]"),
+        ("workgroup", json!([1, 1, 1]), 0, "\"grid\":[2,1,1]"),
+        ("output_counts", json!({ "out": 3 }), 0, "\"count\":3"),
+        ("max_output_bytes", json!(4), 1, "E0708"),
+        // Constants are put in before a program is in a manifest, so there are none that could have a value.
+        ("specialization", json!({ "k": { "kind": "i32", "value": "5" } }), 1, "E0709"),
+        // Of programs without elementary functions it is a permission only.
+        ("ulp_budget", json!(2), 0, "\"count\":2"),
+        ("timeout", json!({ "secs": 0, "nanos": 1 }), 1, "E0807"),
+        ("require_deterministic", json!(true), 1, "not proven the same"),
+        ("profile", json!("fast"), 1, "profile `fast`"),
+        ("label", json!("mine"), 0, "\"count\":2"),
+    ];
+    assert_eq!(fields.len(), rows.len(), "a field has no row: {fields:?}");
+    for (field, value, code, says) in rows {
+        assert!(fields.iter().any(|known| known == field), "{field}");
+        let mut other = saved.clone();
+        other["config"][field] = value;
+        fs::write(at.join("other.json"), other.to_string()).unwrap();
+        let args =
+            ["run", "--manifest", "other.json", "--in", "a=3,4", "--backend", "bulk", "--json", "--save-manifest", "next.json"];
+        let Called { code: found, out, err } = vyre(at, &args);
+        assert_eq!((found, out.contains(says)), (code, true), "{field}: {out}{err}");
+        if code == 0 {
+            let next: Value = serde_json::from_slice(&fs::read(at.join("next.json")).unwrap()).unwrap();
+            assert_eq!(next["config"], other["config"], "{field} is lost on the way");
+        }
+    }
+}
+
 #[test]
 fn check_of_files() {
     let folder = folder();

@@ -20,6 +20,10 @@ pub(crate) const KEPT: usize = 256;
 /// Those of them that are written as bundles.
 const BUNDLES: usize = 64;
 
+/// Sections of which the first failure is told with its program and inputs, and bytes that its outputs may have.
+const TOLD: usize = 2048;
+const TOLD_BYTES: usize = 1 << 14;
+
 /// A failure, and the case by itself that shows it.
 #[derive(Clone, Debug)]
 pub(crate) struct Shown {
@@ -48,6 +52,15 @@ struct Alone {
     case: Case,
     expected: Result<Outputs, Failure>,
     found: Result<Outputs, Failure>,
+}
+
+impl Alone {
+    /// Program, inputs and outputs by name, unless they are too long to be read.
+    fn told(&self, message: &str) -> Option<ReducedFailure> {
+        let bytes = |outputs: &Result<Outputs, Failure>| outputs.iter().flatten().map(Vec::len).sum::<usize>();
+        let is_short = bytes(&self.expected) <= TOLD_BYTES && bytes(&self.found) <= TOLD_BYTES;
+        is_short.then(|| ReducedFailure::new(&self.case, &self.expected, &self.found, message.into(), (0, 0)))
+    }
 }
 
 /// Where a finding was made.
@@ -243,10 +256,14 @@ impl Keeper {
             let again = file.map(|file| again_command(&file));
             range.remarks.push((section.clone(), remark::PROGRAM, alone.case.program.to_string()));
             range.remarks.extend(again.clone().map(|again| (section.clone(), remark::AGAIN, again)));
-            if let Some(smaller) = shown.smaller {
-                let reduced = serde_json::to_string(&ReducedFailure { again, ..smaller.failure });
+            let told = match shown.smaller {
+                Some(smaller) => Some(smaller.failure),
+                None => alone.told(&shown.failure.message).filter(|_| self.shown.len() <= TOLD),
+            };
+            if let Some(told) = told {
+                let told = serde_json::to_string(&ReducedFailure { again, ..told });
                 // Strings and numbers only: nothing can fail.
-                range.remarks.push((section.clone(), remark::REDUCED, reduced.expect("a reduced failure is JSON")));
+                range.remarks.push((section.clone(), remark::REDUCED, told.expect("a reduced failure is JSON")));
             }
         }
         if *kept <= KEPT {

@@ -38,7 +38,7 @@ fn a_right_device_holds_whatever_the_number_of_threads() {
     let summary = one.report.summary;
     assert_eq!((summary.tested, summary.passed, summary.failed, one.report.units), (400_000, 400_000, 0, 8));
     assert!(summary.referred * 100 >= summary.tested, "{summary:?}");
-    assert!(one.info.controls.ran * 50 >= one.report.units && one.info.controls.caught == one.info.controls.ran);
+    assert!(one.data.info.controls.ran * 50 >= one.report.units && one.data.info.controls.caught == one.data.info.controls.ran);
     assert_eq!(one.report.not_confirmed, []);
 }
 
@@ -187,7 +187,7 @@ fn a_run_that_was_stopped_goes_on_and_ends_with_the_same_root() {
     assert_eq!(differences, [("version of the backend".to_string(), "1".to_string(), "2".to_string())]);
     let rest = conform(&plan, &How { state: Some(state.path()), ..How::default() }).unwrap();
     assert_eq!((rest.verdict, rest.report.root, rest.report.summary), (Verdict::Holds, whole.report.root, whole.report.summary));
-    assert_eq!(rest.info.controls.commitment, cut.info.controls.commitment);
+    assert_eq!(rest.data.info.controls.commitment, cut.data.info.controls.commitment);
     // A finished run says nothing about the next one.
     let again = conform(&plan, &How { change: wrong, state: Some(state.path()), ..How::default() }).unwrap();
     assert_eq!(again.verdict, Verdict::Fails);
@@ -222,7 +222,7 @@ fn a_failure_that_is_known_is_an_exception_and_only_as_long_as_it_is_so() {
     for regressions in [0, 2] {
         let found = run(wrong, &known("demo.xor:counting", LATER));
         assert_eq!((&found.verdict, found.known.known.len()), (&Verdict::WithExceptions, 2), "{:?}", found.known);
-        assert_eq!((found.report.summary.regressions, found.info.still_failing.len()), (regressions, regressions as usize));
+        assert_eq!((found.report.summary.regressions, found.data.info.still_failing.len()), (regressions, regressions as usize));
     }
     // One of the two sizes at which it fails is not known; its day has passed; it holds.
     assert_eq!(run(wrong, &known("demo.xor:wg=64", LATER)).verdict, Verdict::Fails);

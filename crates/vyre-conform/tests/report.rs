@@ -336,7 +336,7 @@ fn a_reduced_program_is_shown_in_every_form() {
     let report = Report::new(&run, &known, None);
     let page = report.html();
     let escaped = "  y[2] = x[0] &#38; x[1] &#60; 3\n}";
-    for words in [escaped, "7 nodes of 48", "<mark>06</mark>", "element 2 (u32)", "1 2 &#60;3&#62;", "output y: byte 8"] {
+    for words in [escaped, "7 nodes of 48", "<mark>06</mark>", "y[2] (u32)", "1 2 &#60;3&#62;", "output y: byte 8"] {
         assert!(page.contains(words), "the page has no `{words}`");
     }
     // The program that failed first is still there.
@@ -345,7 +345,7 @@ fn a_reduced_program_is_shown_in_every_form() {
     for words in [
         "reduced from 48 to 7 nodes",
         "\n  y&#91;2&#93; = x&#91;0&#93; &#38; x&#91;1&#93; &#60; 3\n",
-        "First wrong lane: element 2 (u32) is <code>6</code>, expected <code>7</code>.",
+        "First wrong lane: <code>y&#91;2&#93;</code> (u32) is <code>6</code>, expected <code>7</code>.",
         "0000 expected 09 00 00 00 08 00 00 00 07 00 00 00\n     found    09 00 00 00 08 00 00 00 06 00 00 00",
         "again: <code>vyre fuzz --replay state/regressions/bytes-01.json</code>",
     ] {

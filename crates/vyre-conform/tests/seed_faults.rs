@@ -411,3 +411,16 @@ fn d16_hundreds_of_mutants_are_there_at_run_time() {
     let bites = teeth::measure(&plan, &of_add, 0, 2, &NEVER, &|_| ());
     assert_eq!(bites.iter().filter(|bite| bite.killed_by.is_some()).count(), of_add.len());
 }
+
+/// A unit that fails on the device without the fault too, for want of time or anything else, has found nothing out.
+#[test]
+fn what_fails_without_the_fault_too_is_no_kill() {
+    let specs: Vec<OpSpec> = suite::all().into_iter().filter(|spec| spec.id() == "ops.int.add:u32").collect();
+    let plan = Plan::new(specs, Vec::new(), &Selection::new(["*:wg=64"]).unwrap(), Tier::Smoke).unwrap();
+    let mutant = mutants::all().iter().find(|mutant| mutant.name.starts_with("operator/add.u32-")).expect("add has mutants");
+    let wrong = || Ok(mutant.subject());
+    let same = teeth::Faulty::new("operator", "same", wrong, wrong, |_| true);
+    let found = teeth::Faulty::new("operator", "found", wrong, || Ok(vyre_smith::subjects::subject("bulk").unwrap()), |_| true);
+    let bites = teeth::measure(&plan, &[same, found], 0, 1, &NEVER, &|_| ());
+    assert_eq!(bites.iter().map(|bite| bite.killed_by.is_some()).collect::<Vec<_>>(), [false, true]);
+}

@@ -103,8 +103,8 @@ pub struct Progress<'a> {
 pub struct Conformed {
     /// Counts, failures and the root.
     pub report: RunReport,
-    /// What is known about the run as a whole, controls included.
-    pub info: RunInfo,
+    /// Everything that its ledger says, as reports take it.
+    pub data: RunData,
     /// What failed as known, and what is known and not so.
     pub known: Judged,
     /// What it says.
@@ -224,12 +224,12 @@ pub fn run(
     }
     let mut verdict = verdict(&report, &info, options, is_complete, mine);
     let mut known = Judged::default();
+    let data = RunData::of(&ledger, identity, is_complete)?;
     if verdict.why().is_none() && mine > 0 && !options.known.entries.is_empty() {
-        let data = RunData::of(&ledger, identity, true)?;
         known = options.known.judge(&data, Date::today());
         verdict = known.verdict(&data);
     }
-    Ok(Conformed { report, info, known, verdict })
+    Ok(Conformed { report, data, known, verdict })
 }
 
 /// Runs units of a plan again, one by one, for whoever doubts what was said about them.

@@ -34,7 +34,8 @@ pub mod remark {
     pub const PROGRAM: &str = "program";
     /// Something of it failed; the text is the command that shows the first failure again.
     pub const AGAIN: &str = "again";
-    /// Something of it failed whose program was made small; the text is a [`ReducedFailure`](crate::report::ReducedFailure) as JSON.
+    /// Something of it failed, and its program and inputs are told, made small where programs were generated;
+    /// the text is a [`ReducedFailure`](crate::report::ReducedFailure) as JSON.
     pub const REDUCED: &str = "reduced";
     /// The unit that the remark is about had a blind control; the text says what came of it.
     pub const CONTROL: &str = "control";

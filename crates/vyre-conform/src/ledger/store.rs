@@ -5,8 +5,8 @@ use super::{LedgerError, RunInfo, Seal, SectionInfo, Store, UnitRecord};
 use crate::digest::Digest;
 use crate::report::ParityFailure;
 use redb::{
-    Database, ReadOnlyDatabase, ReadTransaction, ReadableDatabase, ReadableTable, StorageError, TableError, TransactionError,
-    WriteTransaction,
+    Database, ReadOnlyDatabase, ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetadata, StorageError,
+    TableError, TransactionError, WriteTransaction,
 };
 use std::path::{Path, PathBuf};
 use vyre_worker::caught;
@@ -88,6 +88,17 @@ impl Ledger {
             Ok(Err(Unreadable::Library(error))) => Err(self.error(error)),
             Ok(Err(Unreadable::Row(error))) => Err(error),
             Err(said) => Err(LedgerError::Damaged(self.path.clone(), said)),
+        }
+    }
+
+    /// Every row has a mark of its own, which tells nothing of a row that is not there: the file says how many a table has.
+    fn complete(&self, table: &str, seen: u64, rows: u64) -> Result<(), Unreadable> {
+        match seen == rows {
+            true => Ok(()),
+            false => {
+                let said = format!("the table `{table}` has {seen} of {rows} rows");
+                Err(Unreadable::Row(LedgerError::Damaged(self.path.clone(), said)))
+            }
         }
     }
 
@@ -176,12 +187,15 @@ impl Store for Ledger {
 
     fn for_each_unit(&self, each: &mut dyn FnMut(&str, UnitRecord)) -> Result<(), LedgerError> {
         self.rows(|read| {
-            for entry in read.open_table(UNITS)?.iter()? {
+            let table = read.open_table(UNITS)?;
+            let mut seen = 0;
+            for entry in table.iter()? {
                 let (key, value) = entry?;
                 let (section, first) = key.value();
                 each(section, self.decode(section, first, value.value())?);
+                seen += 1;
             }
-            Ok(())
+            self.complete("units", seen, table.len()?)
         })
     }
 
@@ -208,7 +222,9 @@ impl Store for Ledger {
                 let (key, value) = entry?;
                 rows::from_json(&self.path, "failures", &key.value().to_string(), value.value()).map_err(Unreadable::Row)
             };
-            table.iter()?.map(row).collect()
+            let failures: Vec<ParityFailure> = table.iter()?.map(row).collect::<Result<_, Unreadable>>()?;
+            self.complete("failures", failures.len() as u64, table.len()?)?;
+            Ok(failures)
         })
     }
 
@@ -222,6 +238,7 @@ impl Store for Ledger {
                 let text = rows::from_json(&self.path, "remarks", &format!("{section} {kind}"), value.value())?;
                 remarks.push((section.to_string(), kind.to_string(), text));
             }
+            self.complete("remarks", remarks.len() as u64, table.len()?)?;
             Ok(remarks)
         })
     }
@@ -233,7 +250,9 @@ impl Store for Ledger {
                 let (key, value) = entry?;
                 rows::from_json(&self.path, "sections", key.value(), value.value()).map_err(Unreadable::Row)
             };
-            table.iter()?.map(row).collect()
+            let sections: Vec<SectionInfo> = table.iter()?.map(row).collect::<Result<_, Unreadable>>()?;
+            self.complete("sections", sections.len() as u64, table.len()?)?;
+            Ok(sections)
         })
     }
 
@@ -256,7 +275,9 @@ impl Store for Ledger {
                 let seal = rows::from_binary(&self.path, "seals", key.value(), value.value())?;
                 Ok((key.value().to_string(), seal))
             };
-            table.iter()?.map(row).collect::<Result<Vec<_>, Unreadable>>().map(Some)
+            let seals: Vec<(String, Seal)> = table.iter()?.map(row).collect::<Result<_, Unreadable>>()?;
+            self.complete("seals", seals.len() as u64, table.len()?)?;
+            Ok(Some(seals))
         })
     }
 }

@@ -76,8 +76,15 @@ impl Report<'_> {
                     text += &format!("  expected {}\n  found    {}\n", hex(&failure.cpu_output), hex(&failure.gpu_output));
                 }
             }
+            if let Some(shown) = &section.reduced {
+                text += &format!("{}\n", shown.program.trim_end());
+                shown.inputs.iter().for_each(|(name, values)| text += &format!("{name} = {values}\n"));
+                if let (Some(lane), Some((name, _))) = (shown.lane(), &shown.output) {
+                    text += &format!("{name}[{}] is {}, expected {}\n", lane.number, lane.found, lane.expected);
+                }
+            }
             if let Some(again) = &section.again {
-                text += &format!("again: {again}\n");
+                text += &format!("again: {}\n", self.command(again));
             }
         }
         text

@@ -1,7 +1,8 @@
 //! A run as Markdown, for a comment on a pull request.
 
-use super::{Cell, HexDiff, ParityFailure, Report, duration, grouped, lane};
-use crate::evidence::{Class, Section, Verdict};
+use super::failing::Failing;
+use super::{Cell, Report, duration, grouped};
+use crate::evidence::{Class, Verdict};
 use std::fmt::Write;
 
 /// Ops that are named; all are counted.
@@ -51,52 +52,75 @@ impl Report<'_> {
         }
         let _ = writeln!(out, "Root {}", code(&self.run.root.to_string()));
         if !self.run.info.command.is_empty() {
-            let _ = writeln!(out, "· again: {}", code(&self.run.info.command));
+            let _ = writeln!(out, "· again: {}", code(&self.again().unwrap_or_else(|| self.command(&self.run.info.command))));
         }
         out
     }
 
     fn failures(&self, out: &mut String) {
-        let failing: Vec<_> = self.failing().collect();
+        let failing = self.failing();
         if failing.is_empty() {
             return;
         }
         *out += "| op | failed | of | first failure | again |\n|---|--:|--:|---|---|\n";
-        for op in failing.iter().take(NAMED) {
-            let first = self.run.failures.iter().find(|failure| failure.op_id == op.op);
-            let told = first.map_or(String::new(), |failure| {
-                let section = self.run.section(&failure.unit);
-                let outputs = section.map_or(&[][..], |section| &section.info.outputs);
-                let where_ = match lane(outputs, &failure.cpu_output, &failure.gpu_output) {
-                    Some(lane) => format!(": element {} is {}, expected {}", lane.number, lane.found, lane.expected),
-                    None => match HexDiff::of(&failure.cpu_output, &failure.gpu_output).first {
-                        Some(byte) => format!(": first wrong byte {byte}"),
-                        None => format!(": {}", cut(&failure.message, 120)),
-                    },
+        for failing in failing.iter().take(NAMED) {
+            let told = failing.failure().map_or(String::new(), |failure| {
+                let where_ = match (failing.lane(), failing.diff().first) {
+                    (Some(lane), _) => format!(": {} is {}, expected {}", failing.place(&lane), lane.found, lane.expected),
+                    (None, Some(byte)) => format!(": first wrong byte {byte}"),
+                    (None, None) => format!(": {}", cut(&failure.message, 120)),
                 };
                 escaped(&format!("wg={} {}{where_}", failure.workgroup_size, cut(&failure.input_label, 60)))
             });
-            let again = first.and_then(|failure| self.run.section(&failure.unit)?.again.as_deref());
-            let known = self.run.sections.iter().filter(|section| section.info.op == op.op && section.seal.failed > 0);
-            let is_known = known.clone().all(|section| self.known.known.contains_key(&section.info.id));
             let _ = writeln!(
                 *out,
                 "| {}{} | {} | {} | {told} | {} |",
-                code(&op.op),
-                if is_known { " (known)" } else { "" },
-                grouped(op.failed),
-                grouped(op.tested),
-                again.map_or(String::new(), code)
+                code(&failing.op.op),
+                if failing.is_known { " (known)" } else { "" },
+                grouped(failing.op.failed),
+                grouped(failing.op.tested),
+                failing.again().map_or(String::new(), |again| code(&self.command(again)))
             );
         }
         more(out, failing.len(), "ops");
         *out += "\n";
-        for op in failing.iter().take(NAMED) {
-            let first = self.run.failures.iter().find(|failure| failure.op_id == op.op);
-            if let Some((failure, section)) = first.and_then(|failure| Some((failure, self.run.section(&failure.unit)?))) {
-                shown(out, failure, section);
+        failing.iter().take(NAMED).for_each(|failing| self.shown(out, failing));
+    }
+
+    /// The program of a failure and the bytes that it gives, folded.
+    fn shown(&self, out: &mut String, failing: &Failing<'_>) {
+        let Some(program) = failing.program() else { return };
+        let size = match failing.reduced_from() {
+            Some((from, to)) => format!("reduced from {from} to {to} nodes"),
+            None => "the program".to_string(),
+        };
+        let _ = writeln!(out, "<details><summary>{}: {size}</summary>\n", code(&failing.op.op));
+        let _ = writeln!(out, "{}\n", pre(&cut(program, PROGRAM)));
+        if let Some(shown) = failing.shown() {
+            for (name, values) in &shown.inputs {
+                let _ = writeln!(out, "{} = {}<br>", code(name), code(&cut(values, VALUES)));
             }
+            let output = shown.output.as_ref().map_or(String::new(), |(name, of)| format!(", output {} of {of}", code(name)));
+            let _ = writeln!(out, "{}{output}\n", escaped(&cut(&shown.message, VALUES)));
         }
+        if let Some(lane) = failing.lane() {
+            let (expected, found) = (code(&lane.expected), code(&lane.found));
+            let place = code(&failing.place(&lane));
+            let _ = writeln!(out, "First wrong lane: {place} ({}) is {found}, expected {expected}.\n", lane.of);
+        }
+        let mut rows = String::new();
+        for row in failing.diff().rows.iter().filter(|row| row.expected != row.found).take(2) {
+            let line = |cells: &[Cell]| cells.iter().map(|cell| cell.text.as_str()).collect::<Vec<_>>().join(" ");
+            let _ = writeln!(rows, "{:04x} expected {}", row.offset, line(&row.expected));
+            let _ = writeln!(rows, "     found    {}", line(&row.found));
+        }
+        if !rows.is_empty() {
+            let _ = writeln!(out, "{}\n", pre(&rows));
+        }
+        if let Some(again) = failing.again() {
+            let _ = writeln!(out, "again: {}\n", code(&self.command(again)));
+        }
+        *out += "</details>\n\n";
     }
 
     fn evidence(&self, out: &mut String) {
@@ -137,50 +161,6 @@ impl Report<'_> {
         more(out, problems.len(), "entries");
         *out += "\n";
     }
-}
-
-/// The program of a failure and the bytes that it gives, folded.
-fn shown(out: &mut String, failure: &ParityFailure, section: &Section) {
-    let (program, diff, lane, size) = match &section.reduced {
-        Some(reduced) => (
-            Some(&reduced.program),
-            reduced.diff(),
-            reduced.lane(),
-            format!("reduced from {} to {} nodes", reduced.from_nodes, reduced.nodes),
-        ),
-        None => {
-            let (expected, found) = (&failure.cpu_output, &failure.gpu_output);
-            let lane = lane(&section.info.outputs, expected, found);
-            (section.program.as_ref(), HexDiff::of(expected, found), lane, "the program".to_string())
-        }
-    };
-    let Some(program) = program else { return };
-    let _ = writeln!(out, "<details><summary>{}: {size}</summary>\n", code(&failure.op_id));
-    let _ = writeln!(out, "{}\n", pre(&cut(program, PROGRAM)));
-    if let Some(reduced) = &section.reduced {
-        for (name, values) in &reduced.inputs {
-            let _ = writeln!(out, "{} = {}<br>", code(name), code(&cut(values, VALUES)));
-        }
-        let output = reduced.output.as_ref().map_or(String::new(), |(name, of)| format!(", output {} of {of}", code(name)));
-        let _ = writeln!(out, "{}{output}\n", escaped(&cut(&reduced.message, VALUES)));
-    }
-    if let Some(lane) = lane {
-        let (expected, found) = (code(&lane.expected), code(&lane.found));
-        let _ = writeln!(out, "First wrong lane: element {} ({}) is {found}, expected {expected}.\n", lane.number, lane.of);
-    }
-    let mut rows = String::new();
-    for row in diff.rows.iter().filter(|row| row.expected != row.found).take(2) {
-        let line = |cells: &[Cell]| cells.iter().map(|cell| cell.text.as_str()).collect::<Vec<_>>().join(" ");
-        let _ = writeln!(rows, "{:04x} expected {}", row.offset, line(&row.expected));
-        let _ = writeln!(rows, "     found    {}", line(&row.found));
-    }
-    if !rows.is_empty() {
-        let _ = writeln!(out, "{}\n", pre(&rows));
-    }
-    if let Some(again) = &section.again {
-        let _ = writeln!(out, "again: {}\n", code(again));
-    }
-    *out += "</details>\n\n";
 }
 
 /// Lines as they are.

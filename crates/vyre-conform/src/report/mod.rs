@@ -2,6 +2,7 @@
 //!
 //! [`Report`] is a run as it is told; each of its methods writes it in one form. What a form leaves out, it counts.
 
+mod failing;
 mod hex;
 mod html;
 mod junit;

@@ -1,4 +1,4 @@
-//! A failing program that was made small.
+//! A failing program with its inputs and outputs by name: of programs that were generated one that was made small, of an op its own.
 
 use super::{HexDiff, Lane, lane};
 use serde::{Deserialize, Serialize};
@@ -10,12 +10,12 @@ use vyre_worker::{Failure, Outputs};
 /// Elements of an input that are written down.
 const ELEMENTS: usize = 32;
 
-/// The smallest program that was found to fail like one of a section, with all that shows it.
+/// The smallest program that was found to fail like one of a section, or the section's own on the one case, with all that shows it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ReducedFailure {
     /// The program, as text.
     pub program: String,
-    /// Statements and expressions of the program that failed first.
+    /// Statements and expressions of the program that failed first; 0, and below too, if nobody made it smaller.
     pub from_nodes: u64,
     /// Those of this one.
     pub nodes: u64,

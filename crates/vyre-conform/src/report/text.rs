@@ -1,6 +1,7 @@
 //! Runs, certificates and differences as text for a terminal.
 
-use super::{Report, code, cut, duration, escaped, grouped};
+use super::failing::Failing;
+use super::{Cell, Report, code, cut, duration, escaped, grouped};
 use crate::cert::Certificate;
 use crate::date::moment;
 use crate::diff::{Difference, Kind};
@@ -24,17 +25,7 @@ impl Report<'_> {
             let _ = writeln!(out, "known failures: {problem}");
         }
         rest(&mut out, self.known.problems.len(), "entries of known failures that are not so");
-        let failing: Vec<&OpEvidence> = self.failing().collect();
-        for op in failing.iter().take(LINES) {
-            let first = self.run.failures.iter().find(|failure| failure.op_id == op.op);
-            let message = first.map_or(String::new(), |failure| format!(": {}", cut(&failure.message, 160)));
-            let _ = writeln!(out, "  {} fails: {} of {} cases{message}", op.op, grouped(op.failed), grouped(op.tested));
-            let again = first.and_then(|failure| self.run.section(&failure.unit)?.again.as_deref());
-            if let Some(again) = again {
-                let _ = writeln!(out, "    again: {again}");
-            }
-        }
-        rest(&mut out, failing.len(), "ops that fail");
+        out += &self.failures_text();
         let totals = self.totals;
         let _ = writeln!(
             out,
@@ -49,6 +40,73 @@ impl Report<'_> {
         faults(&mut out, &self.run.info.controls, self.kills);
         let _ = writeln!(out, "root {}", self.run.root);
         out
+    }
+}
+
+/// Ops that are shown with program and bytes; the others are named.
+const SHOWN: usize = 6;
+/// Lines of a program, rows of bytes, and characters of values.
+const PROGRAM: usize = 40;
+const ROWS: usize = 3;
+const VALUES: usize = 240;
+
+impl Report<'_> {
+    /// What fails, op by op, with all that shows it.
+    #[must_use]
+    pub fn failures_text(&self) -> String {
+        let mut out = String::new();
+        let failing = self.failing();
+        for (n, failing) in failing.iter().take(SHOWN + LINES).enumerate() {
+            self.failing_text(&mut out, failing, n < SHOWN);
+        }
+        if failing.len() > SHOWN + LINES {
+            let _ = writeln!(out, "… and {} more ops that fail", failing.len() - SHOWN - LINES);
+        }
+        for still in self.run.info.still_failing.iter().take(LINES) {
+            let _ = writeln!(out, "{} fails still, on a case of an earlier run: {}", still.op, still.bundle);
+        }
+        rest(&mut out, self.run.info.still_failing.len(), "cases of earlier runs that fail still");
+        out
+    }
+
+    fn failing_text(&self, out: &mut String, failing: &Failing<'_>, is_shown: bool) {
+        let op = failing.op;
+        let known = if failing.is_known { " as known" } else { "" };
+        let parts = match failing.sections.len() {
+            1 => "one section".to_string(),
+            count => format!("{} sections", grouped(count as u64)),
+        };
+        let _ = writeln!(*out, "{} fails{known}: {} of {} cases, in {parts}", op.op, grouped(op.failed), grouped(op.tested));
+        let Some(failure) = failing.failure().filter(|_| is_shown) else { return };
+        let _ = writeln!(*out, "  case {} of {}: {}", failure.input_label, failure.unit, cut(&failure.message, VALUES));
+        if let Some(program) = failing.program() {
+            match failing.reduced_from() {
+                Some((from, to)) => _ = writeln!(*out, "  reduced from {from} to {to} nodes:"),
+                None => *out += "  the program:\n",
+            }
+            program.lines().take(PROGRAM).for_each(|line| _ = writeln!(*out, "    {line}"));
+            if program.lines().count() > PROGRAM {
+                *out += "    …\n";
+            }
+        }
+        for (name, values) in failing.shown().map_or(&[][..], |shown| &shown.inputs) {
+            let _ = writeln!(*out, "  {name} = {}", cut(values, VALUES));
+        }
+        if let Some(lane) = failing.lane() {
+            let place = failing.place(&lane);
+            let _ = writeln!(*out, "  {place} is {}, expected {} ({})", lane.found, lane.expected, lane.of);
+        }
+        let diff = failing.diff();
+        for row in diff.rows.iter().filter(|row| row.expected != row.found).take(ROWS) {
+            let line = |cells: &[Cell]| cells.iter().map(|cell| cell.text.as_str()).collect::<Vec<_>>().join(" ");
+            let marks: Vec<&str> = row.found.iter().map(|cell| if cell.differs { "^^" } else { "  " }).collect();
+            let _ = writeln!(*out, "    {:04x}  expected  {}", row.offset, line(&row.expected));
+            let _ = writeln!(*out, "          found     {}", line(&row.found));
+            let _ = writeln!(*out, "                    {}", marks.join(" ").trim_end());
+        }
+        if let Some(again) = failing.again() {
+            let _ = writeln!(*out, "  again: {}", self.command(again));
+        }
     }
 }
 

@@ -20,7 +20,12 @@ pub struct Report<'r> {
     pub ops: Vec<OpEvidence>,
     /// By profile.
     pub profiles: BTreeMap<String, ProfileRoot>,
+    /// What the program is called that commands are written for.
+    pub program: String,
 }
+
+/// Parts of the suite that a command names; of more, whoever reads it would see nothing else.
+const NAMED: usize = 8;
 
 impl<'r> Report<'r> {
     /// The report of a run, with what is known to fail and the rates of the suite.
@@ -34,6 +39,7 @@ impl<'r> Report<'r> {
             totals: run.totals(),
             ops: run.ops(),
             profiles: profiles(run),
+            program: "vyre".into(),
         }
     }
 
@@ -74,9 +80,40 @@ impl<'r> Report<'r> {
         }
     }
 
-    /// Ops with failures.
-    pub(super) fn failing(&self) -> impl Iterator<Item = &OpEvidence> {
-        self.ops.iter().filter(|op| op.failed > 0)
+    /// The same, told by a program that is called otherwise than `vyre`: commands in it begin with its name.
+    #[must_use]
+    pub fn told_by(self, program: &str) -> Report<'r> {
+        Report { program: program.into(), ..self }
+    }
+
+    /// A command of `vyre` as whoever reads this can give it.
+    pub(super) fn command(&self, command: &str) -> String {
+        match command.strip_prefix("vyre ") {
+            Some(rest) => format!("{} {rest}", self.program),
+            None => command.into(),
+        }
+    }
+
+    /// The command that runs what fails again, and as little else as can be said in a line; nothing if the run did not say what it was
+    /// asked for.
+    #[must_use]
+    pub fn again(&self) -> Option<String> {
+        let failing = self.failing();
+        let whole = &self.run.info.command;
+        // What a run was asked for stands behind its settings.
+        let settings = whole.strip_suffix(self.run.identity.selection.as_str()).unwrap_or(whole).trim_end();
+        let sections: Vec<&str> =
+            failing.iter().flat_map(|failing| &failing.sections).map(|section| section.info.id.as_str()).collect();
+        let ops: Vec<&str> = failing.iter().map(|failing| failing.op.op.as_str()).collect();
+        let named = [sections, ops].into_iter().find(|names| !names.is_empty() && names.len() <= NAMED);
+        let is_said = !whole.is_empty() && !failing.is_empty();
+        is_said.then(|| match named {
+            // A kernel of the user's is a file, which its name does not say.
+            Some(names) if !self.run.identity.selection.contains(".vyre") => {
+                self.command(&format!("{settings} {}", names.join(" ")))
+            }
+            Some(_) | None => self.command(whole),
+        })
     }
 
     /// Reasons for skipping, with the sections and cases that each is told of.

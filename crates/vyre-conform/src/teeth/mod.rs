@@ -1,5 +1,8 @@
 //! What the suite notices: it is run on devices with one fault each, and stops at the first case that shows the fault.
 //!
+//! A fault was noticed by a unit only if the same device without the fault passes that unit: a mutant that runs out of time where any
+//! device would has shown nothing.
+//!
 //! A rate is only worth something on faults that nothing was tuned on, so it is told for the held-out third, with the interval that a
 //! sample of that size allows. Rates are recorded under the hash of the suite that they were measured with ([`recorded`]); for another
 //! suite there are none.
@@ -12,13 +15,17 @@ use crate::conform::examine_unit;
 use crate::evidence::Killed;
 use crate::examine::Examiner;
 use crate::mutants::{self, Mutant};
-use crate::plan::{Plan, What};
+use crate::plan::{Plan, Unit, What};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use vyre_foundation::ir::Program;
+use vyre_smith::subjects::subject;
 use vyre_worker::Subject;
+
+/// Makes a device that knows nothing of what others have run.
+pub type MakeSubject<'a> = Box<dyn Fn() -> Result<Box<dyn Subject>, String> + Sync + 'a>;
 
 /// A device with a fault that the suite is tried on.
 pub struct Faulty<'a> {
@@ -29,7 +36,9 @@ pub struct Faulty<'a> {
     /// Whether nothing may be tuned on it.
     pub held_out: bool,
     /// It as a subject, which knows nothing of what others have run.
-    pub make: Box<dyn Fn() -> Result<Box<dyn Subject>, String> + Sync + 'a>,
+    pub make: MakeSubject<'a>,
+    /// The device without the fault.
+    pub right: MakeSubject<'a>,
     /// Whether the fault can show in a program at all.
     pub applies: Box<dyn Fn(&Program) -> bool + Sync + 'a>,
 }
@@ -40,11 +49,12 @@ impl<'a> Faulty<'a> {
         class: &str,
         name: &str,
         make: impl Fn() -> Result<Box<dyn Subject>, String> + Sync + 'a,
+        right: impl Fn() -> Result<Box<dyn Subject>, String> + Sync + 'a,
         applies: impl Fn(&Program) -> bool + Sync + 'a,
     ) -> Faulty<'a> {
         let name = format!("{class}/{name}");
         let held_out = mutants::is_held_out(&name);
-        Faulty { class: class.into(), held_out, name, make: Box::new(make), applies: Box::new(applies) }
+        Faulty { class: class.into(), held_out, name, make: Box::new(make), right: Box::new(right), applies: Box::new(applies) }
     }
 }
 
@@ -55,6 +65,7 @@ impl From<&'static Mutant> for Faulty<'static> {
             class: mutant.class.name().into(),
             held_out: mutant.held_out,
             make: Box::new(|| Ok(mutant.subject())),
+            right: Box::new(|| subject("bulk").map_err(|unknown| unknown.to_string())),
             applies: Box::new(|program| mutant.applies(program)),
         }
     }
@@ -89,6 +100,7 @@ pub fn measure(
     tell: &(dyn Fn(&Bite) + Sync),
 ) -> Vec<Bite> {
     let next = AtomicUsize::new(0);
+    let order = order(plan);
     let bites = Mutex::new(BTreeMap::new());
     std::thread::scope(|scope| {
         for _ in 0..threads.max(1) {
@@ -96,7 +108,7 @@ pub fn measure(
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     let Some(mutant) = mutants.get(number).filter(|_| !stop.load(Ordering::Relaxed)) else { return };
-                    let bite = bite(plan, mutant, seed, stop);
+                    let bite = bite(plan, &order, mutant, seed, stop);
                     tell(&bite);
                     if let Ok(mut bites) = bites.lock() {
                         bites.insert(number, bite);
@@ -108,7 +120,20 @@ pub fn measure(
     bites.into_inner().unwrap_or_default().into_values().collect()
 }
 
-fn bite(plan: &Plan, mutant: &Faulty<'_>, seed: u64, stop: &AtomicBool) -> Bite {
+/// The units in the order in which mutants get them: first one unit of each section, and of those what finds many faults in little time.
+/// Whether a fault is found does not depend on it, only how soon.
+fn order(plan: &Plan) -> Vec<Unit> {
+    const SOON: [&str; 4] = ["checks.", "twins.", "resident", "atomic."];
+    let place = |unit: &Unit| {
+        let op = &plan.sections()[unit.section].info.op;
+        (unit.first > 0, SOON.iter().position(|begin| op.starts_with(begin)).unwrap_or(SOON.len()))
+    };
+    let mut units: Vec<Unit> = (0..plan.units()).map(|number| plan.unit(number)).collect();
+    units.sort_by_key(place);
+    units
+}
+
+fn bite(plan: &Plan, order: &[Unit], mutant: &Faulty<'_>, seed: u64, stop: &AtomicBool) -> Bite {
     let began = Instant::now();
     let (mut units, mut killed_by) = (0, None);
     let Faulty { name, class, held_out, .. } = mutant;
@@ -122,15 +147,14 @@ fn bite(plan: &Plan, mutant: &Faulty<'_>, seed: u64, stop: &AtomicBool) -> Bite 
     };
     let mut examiner = match (mutant.make)() {
         Ok(subject) => Examiner::of_faulty(subject),
-        Err(why) => return told(0, Some(format!("not started: {why}"))),
+        Err(why) => return told(0, (mutant.right)().is_ok().then(|| format!("not started: {why}"))),
     };
     // Sections of one program follow each other, so the answer of the last one is remembered.
     let mut last: Option<(*const Program, bool)> = None;
-    for number in 0..plan.units() {
+    for &unit in order {
         if stop.load(Ordering::Relaxed) {
             break;
         }
-        let unit = plan.unit(number);
         let section = &plan.sections()[unit.section];
         let program = match &section.what {
             What::Op { program, .. } | What::Law { program, .. } => Some(&**program),
@@ -148,9 +172,11 @@ fn bite(plan: &Plan, mutant: &Faulty<'_>, seed: u64, stop: &AtomicBool) -> Bite 
             }
         }
         units += 1;
-        let outcome = examine_unit(plan, unit, &mut examiner, seed, u64::from(u32::MAX), None);
         // A device that cannot even be run has been noticed as well.
-        if outcome.is_err() || outcome.is_ok_and(|done| done.record.failed > 0) {
+        let passes = |examiner: &mut Examiner<'_>| {
+            examine_unit(plan, unit, examiner, seed, u64::from(u32::MAX), None).is_ok_and(|done| done.record.failed == 0)
+        };
+        if !passes(&mut examiner) && (mutant.right)().is_ok_and(|right| passes(&mut Examiner::of_faulty(right))) {
             killed_by = Some(format!("{}:{}", section.info.id, unit.first));
             break;
         }

@@ -1,10 +1,9 @@
 //! Cards for what fails.
 
 use super::{MESSAGE, NAME, PROGRAM, anchor};
-use crate::evidence::OpEvidence;
 use crate::examine::FindingKind;
-use crate::report::{Cell, HexDiff, Lane, ParityFailure, Report, Row, cut, grouped, lane};
-use std::collections::BTreeMap;
+use crate::report::failing::Failing;
+use crate::report::{Cell, Lane, ParityFailure, Report, Row, cut, grouped};
 
 /// Ops whose first failure is shown, and further failures of each that are told in a line.
 const SHOWN: usize = 60;
@@ -19,6 +18,7 @@ pub(super) struct Failure {
     pub known: Option<String>,
     pub place: String,
     pub message: String,
+    pub element: String,
     pub lane: Option<Lane>,
     pub rows: Vec<HexRow>,
     pub bytes_note: String,
@@ -28,7 +28,7 @@ pub(super) struct Failure {
     pub again: Option<String>,
 }
 
-/// A program that was made small; lane and bytes of its card are its own.
+/// A program with its inputs, as small as it could be made; lane and bytes of its card are its own.
 pub(super) struct Reduced {
     pub size: String,
     pub program: String,
@@ -46,17 +46,8 @@ pub(super) struct HexRow {
 impl Report<'_> {
     /// A card for each op that fails, those first whose failures are not known.
     pub(super) fn failure_cards(&self) -> (Vec<Failure>, String) {
-        let mut by_op: BTreeMap<&str, Vec<&ParityFailure>> = BTreeMap::new();
-        for failure in &self.run.failures {
-            by_op.entry(&failure.op_id).or_default().push(failure);
-        }
-        let mut ops: Vec<(bool, &OpEvidence)> = self.failing().map(|op| (self.is_known(&op.op), op)).collect();
-        ops.sort_by_key(|(is_known, _)| *is_known);
-        let cards: Vec<Failure> = ops
-            .iter()
-            .filter_map(|(_, op)| by_op.get(op.op.as_str()).map(|failures| self.failure_card(op, failures)))
-            .take(SHOWN)
-            .collect();
+        let ops = self.failing();
+        let cards: Vec<Failure> = ops.iter().filter_map(|failing| self.failure_card(failing)).take(SHOWN).collect();
         let note = format!(
             "{} cases of {} fail. {} ops are shown here, each with its first failure; the run's folder has {} failures with all that \
              shows them.",
@@ -68,16 +59,11 @@ impl Report<'_> {
         (cards, note)
     }
 
-    fn failure_card(&self, op: &OpEvidence, failures: &[&ParityFailure]) -> Failure {
-        let failure = failures[0];
-        let section = self.run.section(&failure.unit);
-        let reduced = section.and_then(|section| section.reduced.as_ref());
-        let outputs = section.map_or(&[][..], |section| &section.info.outputs);
-        let (expected, found, lane) = match reduced {
-            Some(reduced) => (&reduced.expected, &reduced.found, reduced.lane()),
-            None => (&failure.cpu_output, &failure.gpu_output, lane(outputs, &failure.cpu_output, &failure.gpu_output)),
-        };
-        let diff = HexDiff::of(expected, found);
+    fn failure_card(&self, failing: &Failing<'_>) -> Option<Failure> {
+        let (op, failures, failure) = (failing.op, &failing.failures, failing.failure()?);
+        let section = failing.section();
+        let (expected, found) = failing.bytes();
+        let (lane, diff) = (failing.lane(), failing.diff());
         let known = section.and_then(|section| self.known.known.get(&section.info.id));
         let is_told = !expected.is_empty() || !found.is_empty();
         let mut note = String::new();
@@ -103,12 +89,12 @@ impl Report<'_> {
         if failures.len() > LINES + 1 {
             others.push(format!("and {} more in the run's folder", grouped((failures.len() - LINES - 1) as u64)));
         }
-        Failure {
+        Some(Failure {
             anchor: failure_anchor(&op.op),
             count: format!("{} of {} cases fail", grouped(op.failed), grouped(op.tested)),
             others,
             tone: if known.is_some() { "exceptions" } else { "fails" },
-            op: cut(&failure.op_id, NAME),
+            op: cut(&op.op, NAME),
             kind: match failure.kind {
                 FindingKind::Mismatch => "other bytes",
                 FindingKind::Nondeterministic => "nondeterministic",
@@ -120,12 +106,19 @@ impl Report<'_> {
             known: known.map(|entry| cut(&entry.reason, NAME)),
             place: cut(&place(failure), 2 * NAME),
             message: cut(&failure.message, MESSAGE),
+            element: lane.as_ref().map_or(String::new(), |lane| cut(&failing.place(lane), NAME)),
             lane,
             rows: if is_told { diff.rows.iter().map(row).collect() } else { Vec::new() },
             bytes_note: note,
-            program: section.and_then(|section| section.program.as_deref()).map(|program| cut(program, PROGRAM)),
-            reduced: reduced.map(|reduced| Reduced {
-                size: format!("{} nodes of {}", reduced.nodes, reduced.from_nodes),
+            program: section
+                .filter(|_| failing.shown().is_none() || failing.reduced_from().is_some())
+                .and_then(|section| section.program.as_deref())
+                .map(|program| cut(program, PROGRAM)),
+            reduced: failing.shown().map(|reduced| Reduced {
+                size: match failing.reduced_from() {
+                    Some((from, to)) => format!("the smallest program that fails in the same way, {to} nodes of {from}"),
+                    None => "the program and its inputs".into(),
+                },
                 program: cut(&reduced.program, PROGRAM),
                 inputs: reduced.inputs.iter().map(|(name, values)| (cut(name, NAME), cut(values, 2 * NAME))).collect(),
                 message: cut(
@@ -136,8 +129,8 @@ impl Report<'_> {
                     MESSAGE,
                 ),
             }),
-            again: section.and_then(|section| section.again.as_deref()).map(|again| cut(again, MESSAGE)),
-        }
+            again: failing.again().map(|again| cut(&self.command(again), MESSAGE)),
+        })
     }
 }
 

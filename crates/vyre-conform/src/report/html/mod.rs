@@ -142,7 +142,7 @@ impl Report<'_> {
             tier: run.info.tier.as_deref().map(|tier| cut(tier, NAME)),
             began: Some(run.info.began).filter(|time| *time > 0).map(moment),
             tiles: self.tiles(),
-            more_jumps: self.failing().count().saturating_sub(jumps.len()),
+            more_jumps: self.failing().len().saturating_sub(jumps.len()),
             jumps,
             problems: self.known.problems.iter().take(ROWS).map(|problem| cut(&problem.to_string(), MESSAGE)).collect(),
             failures_note,
