@@ -3,6 +3,8 @@
 //! `cargo run --release -p vyre-bench` runs the candidates in turn, round after round, and keeps each one's fastest round: whatever
 //! else the machine does meets all of them alike. Nothing here is asserted; the numbers are for people.
 
+#[cfg(unix)]
+mod campaign;
 mod conform;
 mod cpu;
 mod driver;
@@ -69,7 +71,7 @@ fn main() {
         return fuzz::worker();
     }
     // `vyre-bench NAME …` measures these alone.
-    let parts: [(&str, fn()); 12] = [
+    let parts: Vec<(&str, fn())> = vec![
         ("bulk", evaluators),
         ("checked", checked_against_plain),
         ("xor", xor_against_native),
@@ -82,10 +84,12 @@ fn main() {
         ("conform", conform::figures),
         ("sweeps", conform::sweeps),
         ("evidence", evidence::evidence),
+        #[cfg(unix)]
+        ("campaign", campaign::figures),
     ];
     for (name, part) in parts {
-        // Sweeps take a quarter of an hour.
-        if args.is_empty() && name != "sweeps" || args.iter().any(|arg| arg == name) {
+        // Sweeps take a quarter of an hour, and campaigns need PostgreSQL.
+        if args.is_empty() && !["sweeps", "campaign"].contains(&name) || args.iter().any(|arg| arg == name) {
             part();
         }
     }

@@ -223,6 +223,18 @@ BEGIN
   RETURN true;
 END $$;
 
+-- Takes back what a worker was given and does not hold: answers of claim() that never reached it. Whoever asks says what it holds.
+CREATE FUNCTION vyre.unheard(which bigint, holds jsonb) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+  held bigint;
+BEGIN
+  FOR held IN
+    SELECT id FROM vyre.span WHERE owner = which AND state = 1 AND NOT coalesce(holds, '[]'::jsonb) @> to_jsonb(id) FOR UPDATE
+  LOOP
+    PERFORM vyre.take_back(held, false);
+  END LOOP;
+END $$;
+
 -- The worker of a token; its row is locked, and it has been heard from.
 CREATE FUNCTION vyre.heard(ask jsonb) RETURNS vyre.worker LANGUAGE plpgsql AS $$
 DECLARE
@@ -241,7 +253,6 @@ DECLARE
   c vyre.campaign;
   k vyre.class;
   w vyre.worker;
-  held bigint;
 BEGIN
   IF (ask->>'layout')::int <> (SELECT layout FROM vyre.about) THEN
     RAISE EXCEPTION 'layout %', (SELECT layout FROM vyre.about) USING ERRCODE = 'VY001';
@@ -254,13 +265,7 @@ BEGIN
     WHERE token = ask->>'token' RETURNING * INTO w;
   IF FOUND THEN
     SELECT * INTO k FROM vyre.class WHERE id = w.class;
-    -- An answer of claim() that never reached it.
-    FOR held IN
-      SELECT id FROM vyre.span WHERE owner = w.id AND state = 1
-        AND NOT coalesce(ask->'holds', '[]'::jsonb) @> to_jsonb(id) FOR UPDATE
-    LOOP
-      PERFORM vyre.take_back(held, false);
-    END LOOP;
+    PERFORM vyre.unheard(w.id, ask->'holds');
   ELSE
     SELECT * INTO k FROM vyre.class WHERE campaign = c.id AND backend = ask->>'backend'
       AND (any_device OR fingerprint IS NULL
@@ -301,6 +306,10 @@ BEGIN
     WHERE class.id = w.class AND cancelled IS NULL;
   IF NOT FOUND THEN
     RETURN jsonb_build_object('over', 'cancelled');
+  END IF;
+  -- Asking counts as being there, so that a worker which asks on and on would otherwise keep what it never heard of for ever.
+  IF ask ? 'holds' THEN
+    PERFORM vyre.unheard(w.id, ask->'holds');
   END IF;
   FOR attempt IN 1..2 LOOP
     SELECT * INTO s FROM vyre.span WHERE class = w.class AND state = 0 AND needs <@ w.caps AND w.id <> ALL (not_by)

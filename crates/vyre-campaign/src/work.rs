@@ -302,7 +302,7 @@ impl Link {
     /// If the database is away for too long, or refuses.
     pub fn claim(&self, units: u64, stop: &AtomicBool, tell: Tell<'_>) -> Result<Claimed, DbError> {
         let mut inner = self.inner();
-        let ask = json!({ "token": self.token, "units": units });
+        let ask = json!({ "token": self.token, "units": units, "holds": inner.holds });
         let said = self.call(&mut inner, "SELECT vyre.claim($1::text::jsonb)::text", &ask, None, stop, tell)?;
         if let Some(wait) = said["wait"].as_str() {
             return Ok(Claimed::Wait(wait.into()));

@@ -156,7 +156,8 @@ impl Crew<'_> {
         let mut command = Command::new(&this);
         if let Some(off) = clock {
             // The library itself, and not the command `faketime`, whose process would be killed in the worker's place.
-            command.env("LD_PRELOAD", bent_clocks()).env("FAKETIME", off);
+            // Only the time of day: clocks that count from the start of a machine have no hour to be wrong by.
+            command.env("LD_PRELOAD", bent_clocks()).env("FAKETIME", off).env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
         }
         let how = format!("{} {} {} {name}", self.url, self.form.units, self.form.unit.as_millis());
         command.env("VYRE_QUEUE_WORKER", how).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

@@ -170,6 +170,12 @@ pub fn lost_claim(server: &mut Server) {
     assert_eq!((done.ended, done.units), (Ended::Done, 10));
     assert_eq!(server.sql(&made.database, "SELECT sum(lost) FROM vyre.span"), "0", "nobody was lost with it");
     made.check(server);
+    // A worker that asks for more has it back at once: as long as it asks it is heard from, and no lease would ever end.
+    let made = Made::new(server, 2, 30.0, 0.0);
+    let (link, _) = join(&made, "asks");
+    server.sql(&made.database, &format!("SELECT vyre.claim(jsonb_build_object('token', '{}', 'units', 1))", link.token()));
+    let held = [claim(&link, 1), claim(&link, 1)];
+    assert_eq!(held.map(|claim| claim.lo), [0, 1], "both units are there, and the first is not given twice");
 }
 
 pub fn drains(server: &mut Server) {
