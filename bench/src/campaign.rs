@@ -1,89 +1,22 @@
 //! Campaigns on a PostgreSQL server of their own, with fsync: claims a second, what the queue costs, many workers beside one run, and reading
 //! what a million units have shown.
 
-#[path = "../../crates/vyre-campaign/tests/server/mod.rs"]
-mod server;
-
-use server::{OWNER, Server};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use vyre_campaign::{
     Claimed, Db, Device, DeviceClass, Hand, Heard, Joined, Link, New, Runs, Settings, Spec, WhichDevice, create,
 };
-use vyre_conform::cases::Work;
+use vyre_conform::Plan;
 use vyre_conform::evidence::RunData;
 use vyre_conform::expectations::Judged;
-use vyre_conform::ledger::{Range, UnitRecord};
+use vyre_conform::ledger::Range;
 use vyre_conform::report::Report;
-use vyre_conform::{Cases, Digest, Plan, Selection, Tier};
+use vyre_test_postgres::{OWNER, Server, plan, record};
 
 const CLIENTS: usize = 32;
 const MILLION: u64 = 1_000_000;
-
-/// Units that no device runs: their records are made from their numbers.
-struct Numbers {
-    op: String,
-    units: u64,
-}
-
-impl Cases for Numbers {
-    fn op(&self) -> &str {
-        &self.op
-    }
-
-    fn space(&self) -> &str {
-        "numbers"
-    }
-
-    fn cases(&self) -> u64 {
-        self.units * 64
-    }
-
-    fn profile(&self) -> String {
-        "core".into()
-    }
-
-    fn identity(&self) -> Vec<u8> {
-        self.op.as_bytes().to_vec()
-    }
-
-    fn case(&self, _: u64, _: u64) -> Work {
-        unreachable!("these units are not run on devices")
-    }
-}
-
-fn plan(units: u64) -> Plan {
-    let each = 5000;
-    let section = |n: u64| {
-        let op = format!("measured.part{n:03}");
-        Arc::new(Numbers { op, units: (units - n * each).min(each) }) as Arc<dyn Cases>
-    };
-    let everything = Selection::new(Vec::<String>::new()).expect("everything");
-    Plan::new(Vec::new(), (0..units.div_ceil(each)).map(section).collect(), &everything, Tier::Deep).expect("a plan")
-}
-
-fn record(plan: &Plan, number: u64) -> (String, UnitRecord) {
-    let unit = plan.unit(number);
-    let section = plan.sections()[unit.section].info().id.clone();
-    let bytes = Digest::of([section.as_bytes(), &unit.first.to_le_bytes()]);
-    let (first, cases) = (unit.first, unit.cases);
-    let record = UnitRecord {
-        first,
-        cases,
-        inputs: None,
-        expected: bytes,
-        actual: bytes,
-        tested: cases,
-        failed: 0,
-        skipped: 0,
-        referred: 1,
-        confirmed: true,
-    };
-    (section, record)
-}
 
 /// A database with a campaign `c` of one class.
 fn campaign(server: &Server, plan: &Plan, second: f64) -> (String, Db) {
@@ -141,7 +74,7 @@ fn claims(server: &Server) {
                     let Ok(Claimed::Range(claim)) = link.claim(1, stop, &quiet) else { return };
                     let units = (claim.lo..claim.hi).map(|number| record(plan, number)).collect();
                     let range = Range { units, ..Range::default() };
-                    link.finish(&claim, &range, Duration::from_millis(1), stop, &quiet).expect("an answer");
+                    link.finish(&claim, &range, stop, &quiet).expect("an answer");
                     done.fetch_add(1, Ordering::Relaxed);
                 }
             });
@@ -253,8 +186,8 @@ fn million(server: &Server) {
         let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         text += &format!(
             "WITH s AS (INSERT INTO vyre.span (class, lo, hi, state, owner, fence) VALUES (1, {lo}, {hi}, 2, 1, 1) RETURNING id)
-             INSERT INTO vyre.answer (class, span, kind, lo, hi, worker, fence, records, took_ms)
-             SELECT 1, id, 0, {lo}, {hi}, 1, 1, '\\x{hex}', 1 FROM s;\n"
+             INSERT INTO vyre.answer (class, span, kind, lo, hi, worker, fence, records)
+             SELECT 1, id, 0, {lo}, {hi}, 1, 1, '\\x{hex}' FROM s;\n"
         );
     }
     std::fs::write(&rows, text).expect("a file");

@@ -1,4 +1,4 @@
-//! Making the tables, and campaigns in them.
+//! Creates the tables, and campaigns in them.
 
 use crate::db::{Connection, DbError, get};
 use postgres::types::Type;
@@ -7,35 +7,35 @@ use std::collections::BTreeSet;
 use vyre_conform::Plan;
 use vyre_conform::conform::secret;
 
-/// The layout of the tables. Another number is refused.
+/// The version of the tables. Any other is refused.
 pub const LAYOUT: i32 = 1;
 
-/// The role that may call what workers call.
+/// The role that may call the functions for workers.
 pub const WORKERS: &str = "vyre_worker";
 
 const SCHEMA: &str = include_str!("schema.sql");
 
-/// Ranges that a class begins with, and the most units of one. Claims cut them smaller.
+/// How many ranges a class begins with, and the most units of one. Claims cut them into smaller ones.
 const RANGES: u64 = 256;
 const LONGEST: u64 = 1 << 16;
 
-/// What a campaign is about. Workers are told this, and take nothing else from the database.
+/// What a campaign is about: all that workers take from the database, beside numbers.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spec {
     /// The hash of the suite.
     pub suite: String,
-    /// Which part of it; everything if empty.
+    /// Which parts of it; everything if empty.
     pub queries: Vec<String>,
     /// How much of it.
     pub tier: String,
-    /// What sampled cases are drawn from.
+    /// The seed of the sampled cases.
     pub seed: u64,
-    /// Whether a verifier chose that number.
+    /// Whether a verifier chose the seed.
     pub is_nonce: bool,
 }
 
-/// A device, or all that have a backend.
+/// What is tested: a device, or all devices of a backend as if they were one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DeviceClass {
     /// Its name in the campaign.
@@ -46,34 +46,34 @@ pub struct DeviceClass {
     pub device: WhichDevice,
 }
 
-/// Which devices of a backend are a class.
+/// Which devices of a backend belong to a class.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum WhichDevice {
-    /// The one with the fingerprint of the first worker that comes.
+    /// The device of the first worker that comes.
     First,
-    /// The one with this fingerprint.
+    /// The device with this fingerprint.
     Fingerprint(String),
-    /// Whatever comes, taken for one device.
+    /// All of them, as if they were one device.
     Any,
 }
 
-/// A campaign that is to be made.
+/// A campaign that is to be created.
 pub struct New<'a> {
     /// Its name.
     pub name: &'a str,
     /// What it is about.
     pub spec: &'a Spec,
-    /// The same as a plan.
+    /// The units that follow from that.
     pub plan: &'a Plan,
-    /// On which devices.
+    /// The devices.
     pub classes: &'a [DeviceClass],
-    /// Seconds after which a worker that is not heard from has lost its ranges.
+    /// Seconds without a word from a worker after which its ranges are taken back.
     pub lease: f64,
     /// The share of units that a second worker runs.
     pub second: f64,
 }
 
-/// A campaign that there is.
+/// A campaign in a database.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Campaign {
     /// Its number.
@@ -84,7 +84,7 @@ pub struct Campaign {
     pub spec: Spec,
     /// Units of each class.
     pub units: u64,
-    /// Seconds since 1970 when it was made.
+    /// When it was created, in seconds since 1970.
     pub created: u64,
     /// Whether it was cancelled.
     pub is_cancelled: bool,
@@ -94,19 +94,19 @@ pub struct Campaign {
     pub second: f64,
 }
 
-/// Makes a campaign, and the tables if there are none.
+/// Creates a campaign, and the tables if there are none.
 ///
 /// # Errors
 ///
-/// If the tables are of another layout or cannot be made, or there is a campaign of this name.
+/// If the tables are of another version or cannot be created, or there is a campaign of this name already.
 pub fn create(connection: &mut Connection, new: &New<'_>) -> Result<Campaign, DbError> {
     connection.together(|connection| {
-        // Two who begin at the same time do not both make the tables.
+        // Two that begin at the same time must not both create the tables.
         connection.batch("SELECT pg_advisory_xact_lock(8031)")?;
         tables(connection)?;
         let taken = connection.rows("SELECT 1 FROM vyre.campaign WHERE name = $1", &[(&new.name, Type::TEXT)])?;
         if !taken.is_empty() {
-            return Err(DbError::Refused(format!("there is a campaign `{}`; take another name", new.name)));
+            return Err(DbError::Refused(format!("there is a campaign `{}` already; take another name", new.name)));
         }
         let units = new.plan.units();
         let spec = serde_json::to_string(new.spec).expect("a spec is JSON");
@@ -152,7 +152,7 @@ pub fn create(connection: &mut Connection, new: &New<'_>) -> Result<Campaign, Db
     })
 }
 
-/// Makes the tables if there are none, and sees to it that they are of this layout.
+/// Creates the tables if there are none, and checks the version of those that there are.
 fn tables(connection: &mut Connection) -> Result<(), DbError> {
     let place = connection.db().place().to_string();
     let found = connection.rows("SELECT 1 FROM pg_namespace WHERE nspname = 'vyre'", &[])?;
@@ -166,7 +166,7 @@ fn tables(connection: &mut Connection) -> Result<(), DbError> {
     );
     connection.batch(SCHEMA).and_then(|()| connection.batch(&role)).map_err(|error| match error {
         DbError::Denied(why) => DbError::Denied(format!(
-            "{why}; whoever makes the first campaign needs CREATE on the database, and CREATEROLE unless there is a role {WORKERS} at {place}"
+            "{why}; creating the first campaign needs CREATE on the database, and CREATEROLE unless {place} has a role {WORKERS} already"
         )),
         error @ (DbError::Url(_)
         | DbError::Away(_)
@@ -177,7 +177,7 @@ fn tables(connection: &mut Connection) -> Result<(), DbError> {
     })
 }
 
-/// Sees to it that the tables are there and of this layout.
+/// Checks that the tables are there, and their version.
 pub(crate) fn layout(connection: &mut Connection) -> Result<(), DbError> {
     let row = connection.row("SELECT layout FROM vyre.about", &[])?;
     match get::<i32>(&row, 0)? {
@@ -271,13 +271,13 @@ pub(crate) fn campaign(connection: &mut Connection, name: &str) -> Result<Campai
         Some(row) => read(row),
         None => {
             let names: Vec<String> = campaigns(connection)?.into_iter().map(|campaign| campaign.name).collect();
-            let there = if names.is_empty() { "none".into() } else { names.join(", ") };
-            Err(DbError::Refused(format!("there is no campaign `{name}`; there is {there}")))
+            let others = if names.is_empty() { "there are none".into() } else { format!("there are: {}", names.join(", ")) };
+            Err(DbError::Refused(format!("there is no campaign `{name}`; {others}")))
         }
     }
 }
 
-/// Has workers leave, what they have done kept; with `removes` nothing of it is.
+/// Makes workers leave. What they have done is kept, unless `removes` says otherwise.
 pub fn cancel(connection: &mut Connection, name: &str, removes: bool) -> Result<(), DbError> {
     let campaign = campaign(connection, name)?;
     let text = match removes {

@@ -1,6 +1,6 @@
-//! A server: where it is, how one gets there, and what its errors mean to whoever asked.
+//! Connections to a PostgreSQL server, and what its errors mean to the user.
 //!
-//! A URL may hold a password. It is read once, and what is shown from then on is made from the parts that are no secret.
+//! A URL may contain a password. It is read once; everything that is shown is made from the parts that are not secret.
 
 use postgres::error::SqlState;
 use postgres::types::{ToSql, Type};
@@ -13,37 +13,40 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-/// How long one waits for a connection.
+/// How long to wait for a connection.
 const CONNECT: Duration = Duration::from_secs(10);
+
+/// How long the other end of a connection may be silent on the network.
+const SILENCE: Duration = Duration::from_secs(60);
 
 /// Why the database did not do what it was asked.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum DbError {
-    /// The address is not one.
+    /// The URL cannot be used.
     Url(String),
-    /// It is out of reach at this moment: not there, starting, full, or the connection was cut. It may be there in a minute.
+    /// The server is out of reach at this moment: not running, starting, full, or the connection was cut. Trying again may help.
     Away(String),
-    /// It does not let this user in, or not do this.
+    /// The server does not let this user in, or does not allow this.
     Denied(String),
-    /// It has no campaigns.
+    /// The database has no campaigns.
     NoCampaigns(String),
-    /// Its tables have another layout.
+    /// The tables of the database are those of another version of vyre.
     Layout {
         /// The layout that was found.
         found: String,
         /// Where.
         place: String,
     },
-    /// What was asked for makes no sense there: another campaign, a name that is taken.
+    /// What was asked for is impossible: there is no such campaign, or the name is taken.
     Refused(String),
-    /// What it holds is not what was written.
+    /// The database contains something that vyre did not write.
     Damaged(String),
 }
 
 impl fmt::Display for DbError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            DbError::Url(what) => write!(f, "the address of the database: {what}; write postgres://USER@HOST/DATABASE"),
+            DbError::Url(what) => write!(f, "the URL of the database: {what}; write postgres://USER@HOST/DATABASE"),
             DbError::Away(what) | DbError::Refused(what) | DbError::Damaged(what) => f.write_str(what),
             DbError::Denied(what) => f.write_str(what),
             DbError::NoCampaigns(place) => {
@@ -52,8 +55,8 @@ impl fmt::Display for DbError {
             DbError::Layout { found, place } => {
                 let known = crate::LAYOUT;
                 let who = match found.parse::<i32>() {
-                    Ok(found) if found > known => "use a later vyre",
-                    Ok(_) | Err(_) => "use the vyre that made them, or another database",
+                    Ok(found) if found > known => "use a newer vyre",
+                    Ok(_) | Err(_) => "use the older vyre that made them, or another database",
                 };
                 write!(f, "the tables of {place} have layout {found}, and this vyre knows layout {known}: {who}")
             }
@@ -79,11 +82,11 @@ impl fmt::Debug for Db {
 
 impl Db {
     /// The database of a URL, `postgres://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=require&sslrootcert=FILE`. A host that begins with `/`
-    /// (`%2F` in a URL, or `?host=/run/postgresql`) is the folder of a Unix socket. Nothing is asked yet.
+    /// (`%2F` in a URL, or `?host=/run/postgresql`) is the folder of a Unix socket. This does not connect.
     ///
     /// # Errors
     ///
-    /// If it is no such URL. What was given is not repeated: it may hold a password.
+    /// If it is not such a URL. The error does not repeat it, because it may contain a password.
     pub fn new(url: &str) -> Result<Db, DbError> {
         let (base, query) = url.split_once('?').map_or((url, ""), |(base, query)| (base, query));
         let mut roots = None;
@@ -91,7 +94,7 @@ impl Db {
         for option in query.split('&').filter(|option| !option.is_empty()) {
             match option.split_once('=') {
                 Some(("sslrootcert", file)) => roots = Some(PathBuf::from(file.replace("%2F", "/"))),
-                // The certificate is always looked at here, so these ask for nothing more.
+                // The certificate is always verified here, so these ask for nothing more.
                 Some(("sslmode", "verify-full" | "verify-ca")) => kept.push("sslmode=require"),
                 Some(_) | None => kept.push(option),
             }
@@ -101,20 +104,22 @@ impl Db {
             return Err(DbError::Url("it does not begin with postgres://".into()));
         }
         let mut config: Config = url.parse().map_err(|error: postgres::Error| {
-            // The library says which option is wrong, and may repeat its value: only the option is told.
+            // The library may repeat the value of an option, which may be a password.
             let said = error.to_string();
-            let kind = if said.contains("option") { "an option is not known or has a wrong value" } else { "it cannot be read" };
+            let kind = if said.contains("option") { "an option is unknown or has a wrong value" } else { "it cannot be read" };
             DbError::Url(kind.into())
         })?;
         if config.get_hosts().is_empty() {
             return Err(DbError::Url("it names no host".into()));
         }
         let place = place(&config);
-        config.application_name("vyre").connect_timeout(CONNECT).keepalives_idle(Duration::from_secs(30));
+        config.application_name("vyre").connect_timeout(CONNECT);
+        // A server whose machine is gone is noticed within a minute, and not after the quarter of an hour that is usual.
+        config.tcp_user_timeout(SILENCE).keepalives_idle(SILENCE / 2).keepalives_interval(SILENCE / 6).keepalives_retries(3);
         Ok(Db { config, roots, place })
     }
 
-    /// Where it is, without secrets.
+    /// The URL without secrets.
     #[must_use]
     pub fn place(&self) -> &str {
         &self.place
@@ -124,7 +129,7 @@ impl Db {
     ///
     /// # Errors
     ///
-    /// If there is none to be had.
+    /// If the server cannot be reached, or refuses.
     pub fn connect(&self) -> Result<Connection, DbError> {
         let asks = self.config.get_ssl_mode() != postgres::config::SslMode::Disable;
         let is_local = self.config.get_hosts().iter().all(|host| matches!(host, postgres::config::Host::Unix(_)));
@@ -157,7 +162,7 @@ impl Db {
     fn error(&self, error: &postgres::Error) -> DbError {
         let place = &self.place;
         let Some(said) = error.as_db_error() else {
-            // What lies below says more than the library's word for it.
+            // The causes say more than the library's own words.
             let mut why = error.to_string();
             let mut below = std::error::Error::source(error);
             while let Some(cause) = below {
@@ -171,7 +176,7 @@ impl Db {
                 return DbError::Denied(format!("{place}: {why}"));
             }
             if why.contains("password missing") {
-                return DbError::Denied(format!("{place} asks for a password, and the address has none"));
+                return DbError::Denied(format!("{place} asks for a password, and the URL has none"));
             }
             return DbError::Away(format!("{place} is out of reach: {why}"));
         };
@@ -241,13 +246,13 @@ impl Connection {
         rows.into_iter().next().ok_or_else(|| DbError::Damaged(format!("{}: an answer has no row", self.db.place)))
     }
 
-    /// Does several things, all of them or nothing.
+    /// Does several things in one transaction: all of them or nothing.
     pub(crate) fn together<T>(&mut self, work: impl FnOnce(&mut Connection) -> Result<T, DbError>) -> Result<T, DbError> {
         self.batch("BEGIN")?;
         match work(self) {
             Ok(value) => self.batch("COMMIT").map(|()| value),
             Err(error) => {
-                // If this does not arrive the session ends, which is the same.
+                // If this does not arrive the session ends, which rolls back too.
                 let _ = self.batch("ROLLBACK");
                 Err(error)
             }
@@ -259,7 +264,7 @@ impl Connection {
         self.client.batch_execute(text).map_err(|error| self.db.error(&error))
     }
 
-    /// Calls `each` with the rows of a query while they come.
+    /// Calls `each` with the rows of a query as they arrive.
     pub(crate) fn each(
         &mut self,
         text: &str,

@@ -1,14 +1,14 @@
 //! Campaigns: one conformance run over many machines.
 //!
-//! PostgreSQL is queue and ledger at once; whatever starts workers (systemd, Slurm, Kubernetes, a shell) only starts them. A campaign has
-//! the units of a plan once for each of its *device classes*. Workers claim ranges of them, run them, and answer with one record per unit
-//! ([`record`]); the range is done and its records are in with one commit, or neither. Leaves know nothing of workers, so a class has the
-//! root that one worker alone would have given it.
+//! PostgreSQL is queue and ledger at once; what starts workers (systemd, Slurm, Kubernetes, a shell) does nothing else. A campaign has the
+//! units of a plan once for each of its *device classes*. Workers claim ranges of units, run them, and answer with one record per unit
+//! ([`record`]); one commit marks the range as done and stores its records. A leaf contains nothing about workers, so a class gets the
+//! same root as from one worker alone.
 //!
-//! - [`Db`]: a server and how its mistakes are told. [`create`]: the tables (`schema.sql` says how they work together) and campaigns.
+//! - [`Db`]: a server, and what its errors mean. [`create`]: the tables (`schema.sql` says how they work together) and campaigns.
 //! - [`work()`]: a worker, which may call three functions of the database and nothing else.
 //! - [`Runs`]: what a class has shown, as a [`Store`](vyre_conform::ledger::Store), for evidence, reports, differences, certificates.
-//! - [`settle`]: what happens to workers whose answers differ. [`Status`]: how far a campaign is. [`Matrix`]: its devices, side by side.
+//! - [`settle`]: what happens when answers of workers differ. [`Status`]: how far a campaign is. [`Matrix`]: its devices side by side.
 
 mod create;
 mod db;
@@ -25,5 +25,5 @@ pub use db::{Connection, Db, DbError};
 pub use matrix::{Column, Matrix, Pair};
 pub use runs::{Runs, is_url};
 pub use settle::{Judge, Settled, settle};
-pub use status::{ClassStatus, Status, WorkerStatus};
-pub use work::{Claim, Claimed, Device, Ended, Hand, Heard, Joined, Link, MakeHand, Settings, Taken, Tell, Work, work};
+pub use status::{ClassStatus, Status, WorkerStatus, counted};
+pub use work::{Claim, Claimed, Device, Ended, Hand, Heard, Joined, Link, MakeHand, Settings, Taken, Tell, Wait, Work, work};

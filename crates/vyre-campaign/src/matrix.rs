@@ -1,4 +1,4 @@
-//! The devices of a campaign side by side: what each has shown for each op, one root for each, and where they differ.
+//! The devices of a campaign side by side: what each has shown about each op, their roots, and where they differ.
 
 use crate::create::campaign;
 use crate::db::{Db, DbError};
@@ -70,7 +70,7 @@ fn cell(op: Option<&OpEvidence>) -> String {
 }
 
 impl Matrix {
-    /// Reads all devices of a campaign. What each has shown comes too, for whoever wants more of it.
+    /// Reads all devices of a campaign, and gives the evidence of each as well.
     ///
     /// # Errors
     ///
@@ -85,7 +85,7 @@ impl Matrix {
             let run = Runs::of(db.connect().map_err(io)?, campaign.clone(), class).map_err(io)?;
             let data = RunData::of(&run, run.identity(), run.is_finished())?;
             if run.is_finished() {
-                // A root that was seen once must be seen again; who may only read cannot write it down.
+                // A root that was seen once must be seen again. A user that may only read cannot store it, which costs only that.
                 let _ = run.keep_root(data.root);
             }
             let verdict = data.verdict(|_| false, |_| false);

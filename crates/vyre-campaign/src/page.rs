@@ -1,6 +1,6 @@
-//! A page that shows how far a campaign is, and asks for itself again until there is nothing more to see.
+//! A page that shows how far a campaign is, and refreshes itself until the campaign is over.
 //!
-//! It is one file without scripts, written anew now and then by whoever watches: any server of files, or none, can show it.
+//! It is one file without scripts, which `report --watch` writes again and again: any web server, or none, can show it.
 
 use crate::Matrix;
 use crate::status::Status;
@@ -17,7 +17,7 @@ progress{width:100%;height:1.2em}.bad{background:#fdd}code{font-size:12px}\
 @media(prefers-color-scheme:dark){body{color:#ddd;background:#181818}td,th{border-color:#444}.bad{background:#511}}";
 
 impl Status {
-    /// The page. It refreshes after so many seconds, unless that is `None`.
+    /// The page. It refreshes itself after so many seconds, unless that is `None`.
     #[must_use]
     pub fn page(&self, refresh: Option<u64>, matrix: Option<&Matrix>) -> String {
         let refresh = refresh.map_or(String::new(), |after| format!("<meta http-equiv=\"refresh\" content=\"{after}\">"));

@@ -1,7 +1,7 @@
-//! Records of units as they stand in the database: 97 bytes each, one behind the other.
+//! Records of units as the database stores them: 97 bytes each, one after the other.
 //!
-//! All have one size, so that the database can see that an answer has a record for every unit, and can compare a part of one answer with
-//! another without knowing what is in them. Each carries a hash over itself and its place, as the rows of a ledger do.
+//! All have the same size, so that the database can check that an answer has a record for every unit, and compare a part of one answer with
+//! another, without knowing what they contain. Each ends with a hash over itself and its place, as the rows of a ledger do.
 
 use vyre_conform::Digest;
 use vyre_conform::ledger::UnitRecord;

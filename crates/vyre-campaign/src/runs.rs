@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use vyre_conform::ledger::{Controls, Identity, LedgerError, RunInfo, Seal, SectionInfo, Store, UnitRecord, remark, settings};
 use vyre_conform::{Digest, ParityFailure, Selection};
 
-/// Whether a run is named by the URL of a database.
+/// Whether the name of a run is the URL of a database.
 #[must_use]
 pub fn is_url(text: &str) -> bool {
     text.starts_with("postgres://") || text.starts_with("postgresql://")
@@ -59,8 +59,8 @@ pub struct Runs {
 }
 
 impl Runs {
-    /// The run that a URL with a name behind it means: `postgres://…/db#CAMPAIGN/CLASS`. The class may be left out if there is one, and so
-    /// may the campaign.
+    /// The run that a URL with a name behind it means: `postgres://…/db#CAMPAIGN/CLASS`. The class may be left out if there is only one, and
+    /// so may the campaign.
     ///
     /// # Errors
     ///
@@ -94,7 +94,7 @@ impl Runs {
             ("", _) => return Err(DbError::Refused(format!("which device? Write #{name}/DEVICE behind the URL: {}", names()))),
             (wanted, classes) => match classes.iter().find(|class| class.name == wanted) {
                 Some(class) => class.clone(),
-                None => return Err(DbError::Refused(format!("`{name}` has no device `{wanted}`; there is {}", names()))),
+                None => return Err(DbError::Refused(format!("`{name}` has no device `{wanted}`; there are: {}", names()))),
             },
         };
         Runs::of(connection, campaign, class)
@@ -113,7 +113,7 @@ impl Runs {
         Ok(Runs { path, connection: RefCell::new(connection), campaign, class, sections, is_finished, last })
     }
 
-    /// Whether every unit is in, and nobody contradicts it.
+    /// Whether every unit is done and no two answers differ.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.is_finished
@@ -136,7 +136,7 @@ impl Runs {
         }
     }
 
-    /// Writes down the root of a class that is finished.
+    /// Stores the root of a class that is finished.
     pub(crate) fn keep_root(&self, root: Digest) -> Result<(), DbError> {
         let text = "UPDATE vyre.class SET root = $2 WHERE id = $1 AND root IS NULL";
         self.connection.borrow_mut().rows(text, &[(&self.class.id, Type::INT4), (&root.0.as_slice(), Type::BYTEA)]).map(|_| ())
@@ -171,7 +171,9 @@ impl Runs {
                 let records: &[u8] = get(row, 2)?;
                 let units = (hi - lo).max(0) as usize;
                 if lo < end || records.len() != units * record::BYTES || hi as u64 > self.campaign.units {
-                    problem.get_or_insert_with(|| format!("the answer to the units {lo} to {hi} is not one"));
+                    problem.get_or_insert_with(|| {
+                        format!("the answer to the units {lo} to {hi} overlaps another or has the wrong length")
+                    });
                     return Ok(());
                 }
                 end = hi;
@@ -196,7 +198,7 @@ impl Runs {
     }
 }
 
-/// The classes of a campaign, in the order in which they were named.
+/// The classes of a campaign, in the order in which `create` named them.
 pub(crate) fn classes(connection: &mut Connection, campaign: i32) -> Result<Vec<Class>, DbError> {
     let text = "SELECT id, name, backend, fingerprint, version, device, forms, secret, root FROM vyre.class WHERE campaign = $1 ORDER BY id";
     let digest =
@@ -217,7 +219,7 @@ pub(crate) fn classes(connection: &mut Connection, campaign: i32) -> Result<Vec<
     connection.rows(text, &[(&campaign, Type::INT4)])?.iter().map(read).collect()
 }
 
-/// The sections of a campaign, each behind the other.
+/// The sections of a campaign, in order.
 pub(crate) fn sections(connection: &mut Connection, campaign: i32) -> Result<Vec<Place>, DbError> {
     let text = "SELECT before, units, unit, info FROM vyre.section WHERE campaign = $1 ORDER BY number";
     let mut places: Vec<Place> = Vec::new();
@@ -310,7 +312,7 @@ impl Store for Runs {
     }
 
     fn seals(&self) -> Result<Option<Vec<(String, Seal)>>, LedgerError> {
-        // Ranges are what is read here, whether a hash or all of it is asked for.
+        // To know the hash of a section its units have to be read, so nothing is gained by having seals.
         Ok(None)
     }
 }

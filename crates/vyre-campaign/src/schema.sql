@@ -1,16 +1,17 @@
 -- The tables of campaigns, and the three functions that workers may call.
 --
--- A campaign has device classes, and each class has every unit of the plan once: `span` cuts the numbers of the units into ranges, and
--- ranges of first runs never overlap, which a constraint sees to. A range is free (0), claimed (1) or done (2). Whoever claims one
--- holds it as long as it is heard from: leases are per worker, by the clock of this server, and by no other. Each time a range is handed
--- out or taken back its fence number grows, and an answer that does not have the number of today is late and changes nothing.
+-- A campaign has device classes, and each class has every unit of the plan once: `span` divides the numbers of the units into ranges. A
+-- range is free (0), claimed (1) or done (2). A worker keeps what it has claimed as long as it is heard from: there is one lease per
+-- worker, by the clock of this server and no other. Each time a range is handed out or taken back its fence number grows, and an answer with
+-- an older number is late and changes nothing. Answers to first runs that count cannot overlap: a constraint sees to that.
 --
--- Locks are taken in one order, the worker's own row first and ranges then, and rows of others only where nobody holds them.
+-- Locks are taken in one order: the worker's own row, then its class, then ranges. Rows that somebody else holds are skipped, not waited
+-- for, wherever they are not the caller's own.
 
 CREATE SCHEMA vyre;
 REVOKE ALL ON SCHEMA vyre FROM PUBLIC;
 
--- The layout of all this. Another number is refused, by this program and by the functions.
+-- The version of all this. Programs that know another one are refused, and refuse to touch it.
 CREATE TABLE vyre.about (layout int NOT NULL);
 INSERT INTO vyre.about VALUES (1);
 
@@ -19,10 +20,10 @@ CREATE TABLE vyre.campaign (
   name text NOT NULL UNIQUE,
   created timestamptz NOT NULL DEFAULT clock_timestamp(),
   cancelled timestamptz,
-  -- What workers are told: suite, queries, tier, seed.
+  -- What workers are told: suite, queries, tier, seed, whether the seed is a verifier's.
   spec jsonb NOT NULL,
   units bigint NOT NULL,
-  -- Seconds after which a worker that is not heard from has lost its ranges.
+  -- Seconds without a word from a worker after which its ranges are taken back.
   lease double precision NOT NULL,
   -- The share of units that a second worker runs.
   second double precision NOT NULL
@@ -31,16 +32,16 @@ CREATE TABLE vyre.campaign (
 CREATE TABLE vyre.section (
   campaign int NOT NULL REFERENCES vyre.campaign ON DELETE CASCADE,
   number int NOT NULL,
-  -- Units before it, and its own.
+  -- How many units come before it, and how many it has.
   before bigint NOT NULL,
   units bigint NOT NULL,
-  -- Cases of a unit.
+  -- Cases per unit.
   unit bigint NOT NULL,
   info text NOT NULL,
   PRIMARY KEY (campaign, number)
 );
 
--- Device classes are numbers everywhere else. A class is of one device: the first that comes, the one that was named, or any.
+-- Device classes are numbers everywhere else. A class is for one device: the first that comes, the one that was named, or any.
 CREATE TABLE vyre.class (
   id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   campaign int NOT NULL REFERENCES vyre.campaign ON DELETE CASCADE,
@@ -53,6 +54,8 @@ CREATE TABLE vyre.class (
   forms text,
   secret bytea NOT NULL,
   swept timestamptz NOT NULL DEFAULT clock_timestamp(),
+  -- Whether all first runs are in and enough of them were drawn for a second run.
+  is_drawn boolean NOT NULL DEFAULT false,
   -- The root, once a report has seen all of it.
   root bytea,
   UNIQUE (campaign, name)
@@ -65,13 +68,11 @@ CREATE TABLE vyre.worker (
   name text NOT NULL,
   fingerprint text NOT NULL,
   caps text[] NOT NULL,
-  began timestamptz NOT NULL DEFAULT clock_timestamp(),
   seen timestamptz NOT NULL DEFAULT clock_timestamp(),
   -- 0 works, 1 has left, 2 is not believed.
   state smallint NOT NULL DEFAULT 0,
   claims bigint NOT NULL DEFAULT 0,
   units bigint NOT NULL DEFAULT 0,
-  busy_ms bigint NOT NULL DEFAULT 0,
   late bigint NOT NULL DEFAULT 0
 ) WITH (fillfactor = 50);
 CREATE INDEX worker_class ON vyre.worker (class);
@@ -86,21 +87,18 @@ CREATE TABLE vyre.span (
   state smallint NOT NULL DEFAULT 0,
   owner bigint,
   fence bigint NOT NULL DEFAULT 0,
-  -- Workers that were lost with it, or gave it up.
+  -- How many workers were lost while they ran it, or could not run it.
   lost smallint NOT NULL DEFAULT 0,
   needs text[] NOT NULL DEFAULT '{}',
-  -- Of a second or third run: the answer that it is compared with, and who has run it before.
+  -- Of a second or third run: the answer that it is compared with, and the workers that ran it before.
   answer bigint,
   not_by bigint[] NOT NULL DEFAULT '{}',
-  CHECK (lo < hi),
-  CONSTRAINT once EXCLUDE USING gist (
-    int8range((class::bigint << 40) + lo, (class::bigint << 40) + hi) WITH &&
-  ) WHERE (kind = 0)
+  CHECK (lo < hi)
 ) WITH (fillfactor = 50);
 CREATE INDEX span_free ON vyre.span (class, kind DESC, id) WHERE state = 0;
 CREATE INDEX span_held ON vyre.span (owner) WHERE state = 1;
 CREATE INDEX span_open ON vyre.span (class) WHERE state < 2;
-CREATE INDEX span_checks ON vyre.span (class) WHERE kind > 0;
+CREATE INDEX span_checks ON vyre.span (class, answer) WHERE kind > 0;
 
 CREATE TABLE vyre.answer (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -112,11 +110,14 @@ CREATE TABLE vyre.answer (
   worker bigint NOT NULL,
   fence bigint NOT NULL,
   records bytea NOT NULL,
-  took_ms bigint NOT NULL,
   at timestamptz NOT NULL DEFAULT clock_timestamp(),
-  void boolean NOT NULL DEFAULT false
+  void boolean NOT NULL DEFAULT false,
+  -- No unit counts twice.
+  CONSTRAINT once EXCLUDE USING gist (
+    int8range((class::bigint << 40) + lo, (class::bigint << 40) + hi) WITH &&
+  ) WHERE (kind = 0 AND NOT void)
 );
--- Hashes do not get smaller.
+-- Hashes cannot be compressed.
 ALTER TABLE vyre.answer ALTER COLUMN records SET STORAGE EXTERNAL;
 CREATE UNIQUE INDEX answer_span ON vyre.answer (span) WHERE NOT void;
 CREATE INDEX answer_class ON vyre.answer (class, kind, lo) WHERE NOT void;
@@ -141,7 +142,7 @@ CREATE TABLE vyre.remark (
 );
 CREATE INDEX remark_class ON vyre.remark (class, kind);
 
--- Two answers about the same units that are not the same.
+-- Two answers to the same range that differ.
 CREATE TABLE vyre.conflict (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   class int NOT NULL REFERENCES vyre.class ON DELETE CASCADE,
@@ -151,14 +152,12 @@ CREATE TABLE vyre.conflict (
   other bigint NOT NULL,
   -- 0 waits for the reference, 1 waits for a third run, 2 is settled.
   state smallint NOT NULL DEFAULT 0,
-  liar bigint,
-  why text,
-  at timestamptz NOT NULL DEFAULT clock_timestamp()
+  why text
 );
 CREATE INDEX conflict_open ON vyre.conflict (class) WHERE state < 2;
 
--- Takes a range back. Whoever was lost with it is counted, if it was lost: after three the units go their own ways, and one that was lost
--- three times is run case by case.
+-- Makes a claimed range free again. If its worker was lost this is counted: after the third time the range is divided into single units,
+-- and a unit with which three workers were lost is run case by case.
 CREATE FUNCTION vyre.take_back(which bigint, is_lost boolean) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   s vyre.span;
@@ -172,19 +171,32 @@ BEGIN
   END IF;
 END $$;
 
--- Takes back what workers hold that are not heard from, and has second runs made as long as there are too few. Does nothing if somebody
--- did it a moment ago, or does it now; says whether it was done.
+-- A number from 0 up to 1 that nobody can foresee. Not random(): whoever has a session may choose what that gives, with setseed().
+CREATE FUNCTION vyre.draw() RETURNS double precision LANGUAGE sql VOLATILE AS $$
+  SELECT ('x' || left(replace(gen_random_uuid()::text, '-', ''), 12))::bit(48)::bigint / 281474976710656.0::double precision
+$$;
+
+-- Has the range of an answer run a second time, by another worker.
+CREATE FUNCTION vyre.check_again(which bigint) RETURNS void LANGUAGE sql AS $$
+  -- A unit with which three workers were lost need not cost three more.
+  INSERT INTO vyre.span (class, lo, hi, kind, lost, needs, answer, not_by)
+    SELECT a.class, a.lo, a.hi, 1, CASE WHEN s.lost >= 3 THEN 3 ELSE 0 END, s.needs, a.id, ARRAY[a.worker]
+      FROM vyre.answer a JOIN vyre.span s ON s.id = a.span WHERE a.id = which
+$$;
+
+-- Takes back the ranges of workers that are not heard from, and draws what is missing of second runs. Does nothing if that was done less
+-- than `pause` ago or somebody does it at this moment; says whether it was done.
 CREATE FUNCTION vyre.sweep(which int, pause interval) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
   c record;
   held bigint;
-  done bigint;
   checked bigint;
-  first record;
   spot bigint;
+  drawn record;
 BEGIN
-  SELECT class.id, campaign.lease, campaign.second, campaign.units INTO c FROM vyre.class JOIN vyre.campaign ON campaign.id = class.campaign
-    WHERE class.id = which AND class.swept < clock_timestamp() - pause FOR UPDATE OF class SKIP LOCKED;
+  SELECT class.id, class.is_drawn, campaign.lease, campaign.second, campaign.units INTO c
+    FROM vyre.class JOIN vyre.campaign ON campaign.id = class.campaign
+    WHERE class.id = which AND class.swept < clock_timestamp() - pause FOR NO KEY UPDATE OF class SKIP LOCKED;
   IF NOT FOUND THEN
     RETURN false;
   END IF;
@@ -196,34 +208,33 @@ BEGIN
   LOOP
     PERFORM vyre.take_back(held, true);
   END LOOP;
-  SELECT coalesce(sum(hi - lo), 0) INTO done FROM vyre.answer WHERE class = which AND kind = 0 AND NOT void;
+  IF c.is_drawn OR EXISTS (SELECT FROM vyre.span WHERE class = which AND state < 2 AND kind = 0) THEN
+    RETURN true;
+  END IF;
+  -- Each answer was drawn with the same probability when it came (see finish). If chance drew too few, the rest is drawn here, from all
+  -- answers: drawing earlier would take early answers more often than late ones.
   SELECT coalesce(sum(hi - lo), 0) INTO checked FROM vyre.span WHERE class = which AND kind = 1;
-  WHILE checked < c.second * done LOOP
-    -- A place among the units, drawn when the answers are in: nobody knows beforehand who is asked twice.
-    spot := floor(random() * c.units);
-    SELECT a.id, a.lo, a.hi, a.worker, s.needs, s.lost INTO first
-      FROM vyre.answer a JOIN vyre.span s ON s.id = a.span
-      WHERE a.class = which AND a.kind = 0 AND NOT a.void
-        AND a.lo >= spot
-        AND NOT EXISTS (SELECT FROM vyre.span o WHERE o.kind = 1 AND o.class = which AND o.answer = a.id)
+  WHILE checked < c.second * c.units LOOP
+    spot := floor(vyre.draw() * c.units);
+    SELECT a.id, a.hi - a.lo AS units INTO drawn FROM vyre.answer a
+      WHERE a.class = which AND a.kind = 0 AND NOT a.void AND a.lo >= spot
+        AND NOT EXISTS (SELECT FROM vyre.span o WHERE o.class = which AND o.kind = 1 AND o.answer = a.id)
       ORDER BY a.lo LIMIT 1;
     IF NOT FOUND THEN
-      SELECT a.id, a.lo, a.hi, a.worker, s.needs, s.lost INTO first
-        FROM vyre.answer a JOIN vyre.span s ON s.id = a.span
+      SELECT a.id, a.hi - a.lo AS units INTO drawn FROM vyre.answer a
         WHERE a.class = which AND a.kind = 0 AND NOT a.void
-          AND NOT EXISTS (SELECT FROM vyre.span o WHERE o.kind = 1 AND o.class = which AND o.answer = a.id)
+          AND NOT EXISTS (SELECT FROM vyre.span o WHERE o.class = which AND o.kind = 1 AND o.answer = a.id)
         ORDER BY a.lo LIMIT 1;
     END IF;
     EXIT WHEN NOT FOUND;
-    -- What three workers were lost with is not to cost three more.
-    INSERT INTO vyre.span (class, lo, hi, kind, lost, needs, answer, not_by)
-      VALUES (which, first.lo, first.hi, 1, CASE WHEN first.lost >= 3 THEN 3 ELSE 0 END, first.needs, first.id, ARRAY[first.worker]);
-    checked := checked + first.hi - first.lo;
+    PERFORM vyre.check_again(drawn.id);
+    checked := checked + drawn.units;
   END LOOP;
+  UPDATE vyre.class SET is_drawn = true WHERE id = which;
   RETURN true;
 END $$;
 
--- Takes back what a worker was given and does not hold: answers of claim() that never reached it. Whoever asks says what it holds.
+-- Takes back what a worker was given and does not know of: replies of claim() that never reached it. The worker says what it holds.
 CREATE FUNCTION vyre.unheard(which bigint, holds jsonb) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   held bigint;
@@ -235,7 +246,7 @@ BEGIN
   END LOOP;
 END $$;
 
--- The worker of a token; its row is locked, and it has been heard from.
+-- The worker that has this token; locks its row and notes that it was heard from.
 CREATE FUNCTION vyre.heard(ask jsonb) RETURNS vyre.worker LANGUAGE plpgsql AS $$
 DECLARE
   w vyre.worker;
@@ -247,7 +258,7 @@ BEGIN
   RETURN w;
 END $$;
 
--- A worker says who it is, what it holds, and whether it leaves; it hears what the campaign is about.
+-- A worker says who it is, what it holds and whether it leaves, and is told what the campaign is about.
 CREATE FUNCTION vyre.beat(ask jsonb) RETURNS jsonb LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   c vyre.campaign;
@@ -270,12 +281,12 @@ BEGIN
     SELECT * INTO k FROM vyre.class WHERE campaign = c.id AND backend = ask->>'backend'
       AND (any_device OR fingerprint IS NULL
         OR fingerprint = ask->>'fingerprint' AND (version IS NULL OR version = ask->>'version'))
-      ORDER BY fingerprint IS NULL, any_device, id LIMIT 1 FOR UPDATE;
+      ORDER BY fingerprint IS NULL, any_device, id LIMIT 1 FOR NO KEY UPDATE;
     IF NOT FOUND THEN
       RETURN jsonb_build_object('no_class', (SELECT jsonb_agg(jsonb_build_object('name', name, 'backend', backend,
         'fingerprint', fingerprint, 'version', version) ORDER BY id) FROM vyre.class WHERE campaign = c.id));
     END IF;
-    -- The first one makes it the class of its device.
+    -- A class is for the device of the first worker that comes.
     UPDATE vyre.class SET fingerprint = CASE WHEN any_device THEN '*' ELSE ask->>'fingerprint' END,
         version = ask->>'version', device = ask->>'device', forms = ask->>'forms'
       WHERE id = k.id AND device IS NULL;
@@ -289,7 +300,7 @@ BEGIN
     'state', CASE WHEN w.state = 2 THEN 'banned' WHEN c.cancelled IS NOT NULL THEN 'cancelled' ELSE 'works' END);
 END $$;
 
--- A range of at most so many units, or why there is none.
+-- Gives a range of at most `units` units, or the reason why there is none.
 CREATE FUNCTION vyre.claim(ask jsonb) RETURNS jsonb LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   w vyre.worker;
@@ -307,7 +318,7 @@ BEGIN
   IF NOT FOUND THEN
     RETURN jsonb_build_object('over', 'cancelled');
   END IF;
-  -- Asking counts as being there, so that a worker which asks on and on would otherwise keep what it never heard of for ever.
+  -- A worker that asks is heard from, so without this it would keep for ever what it never heard of.
   IF ask ? 'holds' THEN
     PERFORM vyre.unheard(w.id, ask->'holds');
   END IF;
@@ -315,7 +326,7 @@ BEGIN
     SELECT * INTO s FROM vyre.span WHERE class = w.class AND state = 0 AND needs <@ w.caps AND w.id <> ALL (not_by)
       ORDER BY kind DESC, id LIMIT 1 FOR UPDATE SKIP LOCKED;
     IF NOT FOUND THEN
-      -- What nobody here is capable of is asked all the same: that the device cannot run it is an answer too.
+      -- A range that needs what no worker here has goes to anybody: that the device cannot run it is an answer too.
       SELECT * INTO s FROM vyre.span WHERE class = w.class AND state = 0 AND w.id <> ALL (not_by) AND NOT EXISTS (
           SELECT FROM vyre.worker o WHERE o.class = w.class AND o.state = 0 AND o.seen > clock_timestamp() - lease
             AND span.needs <@ o.caps)
@@ -328,11 +339,11 @@ BEGIN
     IF EXISTS (SELECT FROM vyre.conflict WHERE class = w.class AND state = 0) THEN
       RETURN jsonb_build_object('wait', 'judge');
     END IF;
-    -- Somebody else sweeps at this moment, and may find work.
+    -- Somebody else looks at this moment, and may find work.
     IF NOT is_swept THEN
       RETURN jsonb_build_object('wait', 'others');
     END IF;
-    -- Second runs of what this one ran itself are waited for as long as somebody else is there to do them.
+    -- A worker waits for second runs that it may not do itself as long as somebody else is there to do them.
     IF EXISTS (SELECT FROM vyre.span WHERE class = w.class AND state < 2 AND (state = 1 OR w.id <> ALL (not_by) OR EXISTS (
         SELECT FROM vyre.worker o WHERE o.class = w.class AND o.state = 0 AND o.id <> ALL (span.not_by)
           AND o.seen > clock_timestamp() - lease)))
@@ -352,7 +363,7 @@ BEGIN
   RETURN jsonb_build_object('span', s.id, 'lo', s.lo, 'hi', s.hi, 'fence', s.fence + 1, 'kind', s.kind, 'alone', s.lost >= 3);
 END $$;
 
--- What came of a range, all of it or nothing. `to` says how far it got; what is left is there for others, in two parts.
+-- Takes the answer to a range, all of it or nothing. `to` says how far the worker got; the rest becomes free again, in two parts.
 CREATE FUNCTION vyre.finish(ask jsonb, records bytea) RETURNS jsonb LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -364,24 +375,25 @@ DECLARE
   before record;
   part bytea;
 BEGIN
-  w := vyre.heard(ask);
+  -- As heard() does, with what is counted below in the same update.
+  SELECT * INTO w FROM vyre.worker WHERE token = ask->>'token' FOR NO KEY UPDATE;
+  IF NOT FOUND THEN
+    PERFORM vyre.heard(ask);
+  END IF;
   SELECT * INTO s FROM vyre.span WHERE id = (ask->>'span')::bigint FOR UPDATE;
   IF s.state = 2 AND s.owner = w.id AND s.fence = (ask->>'fence')::bigint AND EXISTS (
       SELECT FROM vyre.answer a WHERE a.span = s.id AND NOT a.void AND a.records = finish.records AND a.hi = upto)
   THEN
-    -- It was taken, and the worker did not hear of it.
+    -- It was taken before, and the worker did not hear of it.
     RETURN jsonb_build_object('taken', true, 'again', true);
   END IF;
   IF s.id IS NULL OR s.state <> 1 OR s.owner <> w.id OR s.fence <> (ask->>'fence')::bigint THEN
-    UPDATE vyre.worker SET late = late + 1 WHERE id = w.id;
+    UPDATE vyre.worker SET seen = clock_timestamp(), late = late + 1 WHERE id = w.id;
     RETURN jsonb_build_object('late', true);
   END IF;
-  IF ask ? 'gives_up' THEN
-    PERFORM vyre.take_back(s.id, true);
-    RETURN jsonb_build_object('taken', true);
-  END IF;
-  IF upto = s.lo THEN
-    PERFORM vyre.take_back(s.id, false);
+  IF ask ? 'gives_up' OR upto = s.lo THEN
+    UPDATE vyre.worker SET seen = clock_timestamp() WHERE id = w.id;
+    PERFORM vyre.take_back(s.id, ask ? 'gives_up');
     RETURN jsonb_build_object('taken', true);
   END IF;
   IF upto IS NULL OR upto < s.lo OR upto > s.hi OR length(records) <> (upto - s.lo) * 97 THEN
@@ -396,17 +408,19 @@ BEGIN
         FROM (VALUES (upto, middle), (middle, s.hi)) AS part (l, h) WHERE l < h;
   END IF;
   UPDATE vyre.span SET state = 2 WHERE id = s.id;
-  INSERT INTO vyre.answer (class, span, kind, lo, hi, worker, fence, records, took_ms)
-    VALUES (s.class, s.id, s.kind, s.lo, upto, w.id, s.fence, finish.records, coalesce((ask->>'took_ms')::bigint, 0))
-    RETURNING id INTO mine;
-  UPDATE vyre.worker SET claims = claims + 1, units = units + upto - s.lo, busy_ms = busy_ms + coalesce((ask->>'took_ms')::bigint, 0)
-    WHERE id = w.id;
+  INSERT INTO vyre.answer (class, span, kind, lo, hi, worker, fence, records)
+    VALUES (s.class, s.id, s.kind, s.lo, upto, w.id, s.fence, finish.records) RETURNING id INTO mine;
+  UPDATE vyre.worker SET seen = clock_timestamp(), claims = claims + 1, units = units + upto - s.lo WHERE id = w.id;
   IF s.kind = 0 THEN
     INSERT INTO vyre.failure (answer, class, op, what)
       SELECT mine, s.class, f->>'op_id', f::text FROM jsonb_array_elements(coalesce(ask->'failures', '[]')) f
         WHERE (SELECT count(*) FROM vyre.failure o WHERE o.class = s.class AND o.op = f->>'op_id') < 256;
     INSERT INTO vyre.remark (answer, class, section, kind, what)
       SELECT mine, s.class, r->>0, r->>1, r->>2 FROM jsonb_array_elements(coalesce(ask->'remarks', '[]')) r;
+    -- Drawn when the answer is in, so that nobody knows beforehand which range is run again.
+    IF vyre.draw() < (SELECT second FROM vyre.campaign JOIN vyre.class ON class.campaign = campaign.id WHERE class.id = s.class) THEN
+      PERFORM vyre.check_again(mine);
+    END IF;
   ELSIF s.kind = 1 THEN
     SELECT a.* INTO before FROM vyre.answer a WHERE a.id = s.answer AND NOT a.void;
     IF FOUND THEN

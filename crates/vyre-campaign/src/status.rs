@@ -1,4 +1,4 @@
-//! How far a campaign is: one look at the tables, as numbers.
+//! How far a campaign is, in numbers.
 
 use crate::create::{Campaign, campaign};
 use crate::db::{Connection, DbError, get};
@@ -17,7 +17,7 @@ pub struct Status {
     pub is_cancelled: bool,
     /// Units of each class.
     pub units: u64,
-    /// Seconds since it was made.
+    /// Seconds since it was created.
     pub age: u64,
     /// The share of units that a second worker is to run.
     pub second: f64,
@@ -30,27 +30,27 @@ pub struct Status {
 pub struct ClassStatus {
     /// Its name.
     pub name: String,
-    /// The device, for people, once one has come.
+    /// The name of the device, once a worker has come.
     pub device: Option<String>,
     /// Units that are done.
     pub done: u64,
-    /// Units that somebody runs at this moment.
+    /// Units that are being run.
     pub claimed: u64,
-    /// Units that a second worker has run, or is to run.
+    /// Units that a second worker has run or is to run.
     pub checked: u64,
-    /// Of these, the ones that are still to be run.
+    /// Those of them that are still to be run.
     pub checks_open: u64,
-    /// Units that three workers were lost with, and that are not done.
+    /// Units with which three workers were lost, and that are not done.
     pub quarantined: u64,
-    /// Failures that were kept.
+    /// Cases that failed, as far as they are kept.
     pub failures: u64,
-    /// Pairs of answers that differ and that nobody has decided about.
+    /// Pairs of answers that differ and are not settled.
     pub conflicts_open: u64,
-    /// What was decided about those that were, for people.
+    /// What settling conflicts has shown, for people.
     pub findings: Vec<String>,
-    /// Units in the last minute, by the second.
+    /// Units per second, over the last minute.
     pub rate: f64,
-    /// Answers that came too late and changed nothing.
+    /// Answers that came too late and did not count.
     pub late: u64,
     /// Workers.
     pub workers: Vec<WorkerStatus>,
@@ -65,7 +65,7 @@ pub struct WorkerStatus {
     pub name: String,
     /// Its device.
     pub fingerprint: String,
-    /// Whether it was heard from within a lease, has left, is lost, or is not believed.
+    /// `works`, `left`, `lost` (not heard from within a lease) or `not believed`.
     pub state: String,
     /// Seconds since it was heard from.
     pub silent: f64,
@@ -77,41 +77,47 @@ pub struct WorkerStatus {
     pub late: u64,
 }
 
+/// A number of things: `1 worker`, `2 workers`.
+#[must_use]
+pub fn counted(count: u64, thing: &str) -> String {
+    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
+}
+
 impl ClassStatus {
-    /// Seconds until all units are done at this rate, if something moves.
+    /// Seconds until all units are done at the present rate, if there is one.
     #[must_use]
     pub fn left(&self, units: u64) -> Option<f64> {
         (self.rate > 0.0).then(|| units.saturating_sub(self.done) as f64 / self.rate)
     }
 
-    /// Whether all units are in, and nobody contradicts them.
+    /// Whether all units are done and no two answers differ.
     #[must_use]
     pub fn is_complete(&self, units: u64) -> bool {
         self.done == units && self.conflicts_open == 0
     }
 
-    /// Workers that are heard from.
+    /// Workers that are alive.
     pub fn there(&self) -> impl Iterator<Item = &WorkerStatus> {
         self.workers.iter().filter(|worker| worker.state == "works")
     }
 
-    /// Units that a second worker has run, as a share of those that are done.
+    /// The share of the units that are done which a second worker has run.
     #[must_use]
     pub fn checked_share(&self) -> f64 {
         if self.done == 0 { 0.0 } else { self.checked.saturating_sub(self.checks_open) as f64 / self.done as f64 }
     }
 
-    /// What second runs of so many units find, and what they miss.
+    /// What second runs of this share of the units find, and what they miss.
     #[must_use]
     pub fn sampling(&self) -> String {
         let share = self.checked_share();
         if share <= 0.0 {
-            return "no unit was run by a second worker: a lie about one would not have been noticed".into();
+            return "no unit was run by a second worker: a wrong answer of a worker would not have been noticed".into();
         }
         let missed = |lies: u64| 100.0 * Bound { n: lies }.escape(share.min(0.999_999));
         format!(
-            "{:.1} % of the units were run by a second worker: whoever lies in 1 range of units is missed with {:.0} %, in 10 with {:.0} %, \
-             in 100 with {:.0} %, in 300 with {:.1} %",
+            "{:.1} % of the units were run by a second worker; a worker that lies about 1 range of units is missed with a probability of \
+             {:.0} %, about 10 with {:.0} %, about 100 with {:.0} %, about 300 with {:.1} %",
             100.0 * share,
             missed(1),
             missed(10),
@@ -122,7 +128,7 @@ impl ClassStatus {
 }
 
 impl Status {
-    /// Looks at the campaign of this name.
+    /// Reads the state of the campaign of this name.
     ///
     /// # Errors
     ///
@@ -179,37 +185,39 @@ impl Status {
         self.classes.iter().all(|class| class.is_complete(self.units))
     }
 
-    /// The same for people.
+    /// The same as text.
     #[must_use]
     pub fn text(&self) -> String {
-        let mut text = format!("{}: {} units for each of {} devices", self.campaign, self.units, self.classes.len());
+        let devices = counted(self.classes.len() as u64, "device");
+        let mut text = format!("{}: {} for each of {devices}", self.campaign, counted(self.units, "unit"));
         text += if self.is_cancelled { ", cancelled\n" } else { "\n" };
         for class in &self.classes {
             let device = class.device.as_deref().unwrap_or("no worker has come yet");
             let left = match class.left(self.units) {
                 Some(_) | None if class.is_complete(self.units) => "all done".into(),
                 Some(left) => format!("{:.1} units/s, {left:.0} s left", class.rate),
-                None => "nothing moves".to_string(),
+                None => "no units in the last minute".to_string(),
             };
             let _ = writeln!(
                 text,
-                "{}: {} of {} units, {left}; {} claimed, {} workers, {} failures ({device})",
+                "{}: {} of {} units, {left}; {} claimed, {}, {} ({device})",
                 class.name,
                 class.done,
                 self.units,
                 class.claimed,
-                class.there().count(),
-                class.failures,
+                counted(class.there().count() as u64, "worker"),
+                counted(class.failures, "failure"),
             );
             let _ = writeln!(text, "  {}", class.sampling());
             if class.quarantined > 0 {
-                let _ = writeln!(text, "  {} units that three workers were lost with are run case by case", class.quarantined);
+                let _ = writeln!(text, "  {} units with which three workers were lost are run case by case", class.quarantined);
             }
             if class.conflicts_open > 0 {
-                let _ = writeln!(text, "  {} pairs of answers differ and are not decided yet", class.conflicts_open);
+                let _ =
+                    writeln!(text, "  {} pairs of answers differ: a third worker has to run their units", class.conflicts_open);
             }
             if class.late > 0 {
-                let _ = writeln!(text, "  {} answers came too late and changed nothing", class.late);
+                let _ = writeln!(text, "  {} answers came too late and did not count", class.late);
             }
             class.findings.iter().for_each(|why| {
                 let _ = writeln!(text, "  {why}");

@@ -1,10 +1,10 @@
 //! A worker: claims ranges of units, runs them, answers.
 //!
-//! It may call three functions of the database and does nothing else there. What it holds is written down in one place, and told with
-//! every beat, so that a claim whose answer was lost on the way is not lost for good. A database that is away is waited for: an answer is
-//! given again until somebody has heard it, and given twice it is the same as given once.
+//! It calls three functions of the database and does nothing else there. With every call it says which ranges it holds, so that a range
+//! whose number got lost on the way to the worker becomes free again. While the database is out of reach the worker waits and repeats what it
+//! said; an answer that is given twice counts once.
 //!
-//! Clocks of workers are asked only for how long something took.
+//! The clock of a worker only measures how long something takes.
 
 use crate::create::{LAYOUT, Spec};
 use crate::db::{Connection, Db, DbError};
@@ -18,20 +18,23 @@ use std::time::{Duration, Instant};
 use vyre_conform::Digest;
 use vyre_conform::ledger::Range;
 
-/// Whoever runs units: a device with the suite.
+/// The longest pause before the next try to reach a database that is out of reach.
+const RECONNECT: Duration = Duration::from_secs(5);
+
+/// Runs units: a device with the suite.
 pub trait Hand {
-    /// Runs a unit and adds what came of it; a first run with what is planted behind it.
+    /// Runs a unit and adds the results to the range. A first run has the unit's blind control behind it, if it has one.
     ///
     /// # Errors
     ///
-    /// Why nothing was learned.
+    /// Why the unit could not be run.
     fn run(&mut self, unit: u64, is_first: bool, range: &mut Range) -> Result<(), String>;
 
-    /// The same for a unit with which three workers were lost: nothing in it may end this process.
+    /// The same for a unit with which three workers were lost: nothing that it does may end this process.
     ///
     /// # Errors
     ///
-    /// Why nothing was learned.
+    /// Why the unit could not be run.
     fn alone(&mut self, unit: u64, range: &mut Range) -> Result<(), String>;
 }
 
@@ -42,7 +45,7 @@ pub struct Device {
     pub backend: String,
     /// Its version, if it says one.
     pub version: Option<String>,
-    /// What tells it from others.
+    /// What tells the device from others.
     pub fingerprint: String,
     /// The device, for people.
     pub name: String,
@@ -52,20 +55,20 @@ pub struct Device {
     pub caps: Vec<String>,
 }
 
-/// How a worker works.
+/// Settings of a worker.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The campaign.
     pub campaign: String,
     /// The worker, for people: its host and process.
     pub name: String,
-    /// What a claim is worth.
+    /// How long the units of one claim are to take.
     pub claim: Duration,
-    /// How long a database that is away is waited for.
+    /// How long the worker waits for a database that is out of reach.
     pub patience: Duration,
 }
 
-/// What a worker is told when it comes.
+/// What a worker is told when it joins.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Heard {
     /// The device class that it works for.
@@ -76,18 +79,18 @@ pub struct Heard {
     pub units: u64,
     /// The lease.
     pub lease: Duration,
-    /// Where controls are.
+    /// The secret that says where controls are.
     pub secret: Digest,
 }
 
-/// Why a worker came to its end.
+/// Why a worker ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Ended {
     /// Everything is done.
     Done,
     /// The campaign was cancelled.
     Cancelled,
-    /// What it said is not believed: its answers were not those of others, nor of the reference.
+    /// It is not believed: the reference or two other workers contradict it.
     Banned,
     /// It was told to stop.
     Stopped,
@@ -96,7 +99,7 @@ pub enum Ended {
 /// What a worker has done.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Work {
-    /// Why it came to its end.
+    /// Why it ended.
     pub ended: Ended,
     /// Units whose answers were taken.
     pub units: u64,
@@ -104,11 +107,11 @@ pub struct Work {
     pub claims: u64,
     /// Answers that came too late.
     pub late: u64,
-    /// Units that could not be run, and why, the first time.
+    /// Why units could not be run: the first reason.
     pub problem: Option<String>,
 }
 
-/// A range that is held.
+/// A range that a worker holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Claim {
     /// Its number.
@@ -117,31 +120,40 @@ pub struct Claim {
     pub lo: u64,
     /// Behind the last one.
     pub hi: u64,
-    /// What an answer must have.
+    /// The number that an answer has to have.
     pub fence: i64,
     /// 0 for a first run, 1 for a second, 2 for a third.
     pub kind: i64,
-    /// Whether it is to be run case by case.
+    /// Whether three workers were lost with it, so that it is run case by case.
     pub is_alone: bool,
 }
 
-/// What is said to a claim.
+/// The reply to a claim.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Claimed {
     /// A range.
     Range(Claim),
-    /// There is none at this moment; what is waited for.
-    Wait(String),
+    /// There is none at this moment.
+    Wait(Wait),
     /// There is none any more.
     Over(Ended),
 }
 
-/// What is said to an answer.
+/// What a worker waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wait {
+    /// Ranges that other workers hold, which may become free.
+    Others,
+    /// Somebody has to decide about answers that differ, with [`settle`](crate::settle).
+    Judge,
+}
+
+/// The reply to an answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Taken {
-    /// It is in.
+    /// It counts.
     Yes,
-    /// It came too late, and somebody else has the range.
+    /// It came too late: the range was taken back.
     Late,
 }
 
@@ -157,31 +169,31 @@ pub struct Link {
 struct Inner {
     connection: Option<Connection>,
     holds: BTreeSet<i64>,
-    /// Whether it was said that the database is away.
+    /// Whether the user was told that the database is out of reach.
     is_away: bool,
 }
 
 /// Makes a hand, in the thread that it works in.
 pub type MakeHand<'h> = Box<dyn FnOnce() -> Result<Box<dyn Hand + 'h>, String> + Send + 'h>;
 
-/// Hears what a worker has to say meanwhile.
+/// Is told what happens while a worker works.
 pub type Tell<'a> = &'a (dyn Fn(&str) + Sync);
 
-/// What a worker may say to a campaign that has no place for its device.
+/// What came of joining a campaign.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Joined<T> {
-    /// It is in.
+    /// The worker has joined.
     In(T),
-    /// No class is of its device; these there are.
+    /// No device class is for its device; these are the ones that there are.
     NoClass(String),
 }
 
 impl Link {
-    /// Comes to a campaign with a device.
+    /// Joins a campaign with a device.
     ///
     /// # Errors
     ///
-    /// If there is no such campaign, or the database is away, or does not let the worker in.
+    /// If there is no such campaign, or the database is out of reach or does not let the worker in.
     pub fn join(
         db: &Db,
         settings: &Settings,
@@ -221,11 +233,11 @@ impl Link {
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
-        // A thread that panicked has left nothing half done: what is held is changed in one step.
+        // A thread that panicked left nothing half done: what is held changes in one step.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Calls one of the three functions, until it was heard or patience has an end.
+    /// Calls one of the three functions, again and again until the database has heard it or patience ends.
     fn call(
         &self,
         inner: &mut Inner,
@@ -237,7 +249,7 @@ impl Link {
     ) -> Result<Value, DbError> {
         let began = Instant::now();
         let mut pause = Duration::from_millis(50);
-        // The database has no text with a zero in it.
+        // Text in the database cannot contain a zero.
         let ask = ask.to_string().replace("\\u0000", "\\ufffd");
         loop {
             let error = match self.once(inner, text, &ask, records) {
@@ -254,13 +266,13 @@ impl Link {
             if !std::mem::replace(&mut inner.is_away, true) {
                 tell(&format!("{error}; nothing is lost, and it is tried again"));
             }
-            // Whoever is told to stop gives a restart of the server its time, and no more.
+            // A worker that is told to stop waits as long as a restart of the server takes, and no longer.
             let is_told = stop.load(Ordering::Relaxed);
             if began.elapsed() > if is_told { self.patience.min(Duration::from_secs(10)) } else { self.patience } {
                 return Err(DbError::Away(error));
             }
             std::thread::sleep(jittered(pause));
-            pause = (pause * 2).min(Duration::from_secs(2));
+            pause = (pause * 2).min(RECONNECT);
         }
     }
 
@@ -277,7 +289,7 @@ impl Link {
         serde_json::from_str(&said).map_err(|error| DbError::Damaged(format!("{}: {error}", self.db.place())))
     }
 
-    /// Says that the worker is there, and what it holds.
+    /// Says that the worker is alive, and what it holds.
     fn beat(&self, leaves: bool, stop: &AtomicBool, tell: Tell<'_>) -> Result<Value, DbError> {
         let mut inner = self.inner();
         let mut hello = self.hello.clone();
@@ -286,11 +298,11 @@ impl Link {
         self.call(&mut inner, "SELECT vyre.beat($1::text::jsonb)::text", &hello, None, stop, tell)
     }
 
-    /// Says that the worker is there, for those that do not [`work`].
+    /// The same, for workers that do not call [`work`].
     ///
     /// # Errors
     ///
-    /// If the database is away for too long, or refuses.
+    /// If the database is out of reach for too long, or refuses.
     pub fn alive(&self, stop: &AtomicBool, tell: Tell<'_>) -> Result<(), DbError> {
         self.beat(false, stop, tell).map(|_| ())
     }
@@ -299,13 +311,13 @@ impl Link {
     ///
     /// # Errors
     ///
-    /// If the database is away for too long, or refuses.
+    /// If the database is out of reach for too long, or refuses.
     pub fn claim(&self, units: u64, stop: &AtomicBool, tell: Tell<'_>) -> Result<Claimed, DbError> {
         let mut inner = self.inner();
         let ask = json!({ "token": self.token, "units": units, "holds": inner.holds });
         let said = self.call(&mut inner, "SELECT vyre.claim($1::text::jsonb)::text", &ask, None, stop, tell)?;
         if let Some(wait) = said["wait"].as_str() {
-            return Ok(Claimed::Wait(wait.into()));
+            return Ok(Claimed::Wait(if wait == "judge" { Wait::Judge } else { Wait::Others }));
         }
         if let Some(over) = said["over"].as_str() {
             return Ok(Claimed::Over(match over {
@@ -334,39 +346,32 @@ impl Link {
     ///
     /// # Errors
     ///
-    /// If the database is away for too long, or refuses.
-    pub fn finish(
-        &self,
-        claim: &Claim,
-        range: &Range,
-        took: Duration,
-        stop: &AtomicBool,
-        tell: Tell<'_>,
-    ) -> Result<Taken, DbError> {
+    /// If the database is out of reach for too long, or refuses.
+    pub fn finish(&self, claim: &Claim, range: &Range, stop: &AtomicBool, tell: Tell<'_>) -> Result<Taken, DbError> {
         let mut records = Vec::with_capacity(range.units.len() * record::BYTES);
         range.units.iter().for_each(|(section, unit)| record::encode(section, unit, &mut records));
         let ask = json!({
             "token": self.token, "span": claim.span, "fence": claim.fence, "to": claim.lo + range.units.len() as u64,
-            "took_ms": took.as_millis() as u64, "failures": range.failures, "remarks": range.remarks,
+            "failures": range.failures, "remarks": range.remarks,
         });
         self.answer(claim, &ask, &records, stop, tell)
     }
 
-    /// Says that a range cannot be run here.
+    /// Says that a range cannot be run by this worker.
     ///
     /// # Errors
     ///
-    /// If the database is away for too long, or refuses.
+    /// If the database is out of reach for too long, or refuses.
     pub fn give_up(&self, claim: &Claim, why: &str, stop: &AtomicBool, tell: Tell<'_>) -> Result<Taken, DbError> {
         let ask = json!({ "token": self.token, "span": claim.span, "fence": claim.fence, "to": claim.lo, "gives_up": why });
         self.answer(claim, &ask, &[], stop, tell)
     }
 
-    /// What both say, in the words of the database.
+    /// What [`Link::finish`] and [`Link::give_up`] say, as the database reads it.
     ///
     /// # Errors
     ///
-    /// If the database is away for too long, or refuses.
+    /// If the database is out of reach for too long, or refuses.
     pub fn answer(
         &self,
         claim: &Claim,
@@ -382,14 +387,14 @@ impl Link {
         Ok(if said["taken"].as_bool() == Some(true) { Taken::Yes } else { Taken::Late })
     }
 
-    /// The worker's token, for answers in the words of the database.
+    /// The worker's token, for answers as the database reads them.
     #[must_use]
     pub fn token(&self) -> &str {
         &self.token
     }
 }
 
-/// A pause that is not the same for all who wait.
+/// A pause of about this length, so that workers which wait do not all come back at once.
 fn jittered(pause: Duration) -> Duration {
     let share = getrandom::u64().unwrap_or(1 << 63) >> 32;
     pause / 2 + pause.mul_f64(share as f64 / (1u64 << 32) as f64)
@@ -402,16 +407,20 @@ struct Shared<'a> {
     stop: &'a AtomicBool,
     tell: Tell<'a>,
     work: Mutex<Work>,
-    /// Becomes true when the campaign has no use for this worker any more.
+    /// Set when the campaign was cancelled, or does not believe this worker any more.
     is_over: AtomicBool,
+    /// The longest pause between two claims while there is nothing to do.
+    longest_pause: Duration,
+    /// Whether the user was told that somebody has to decide about answers that differ.
+    is_judge_missed: AtomicBool,
 }
 
-/// Works until everything is done or it is told to stop: what is begun is brought to the end of its unit, and what is left of a range
-/// goes back. One thread for each hand.
+/// Works until everything is done or it is told to stop: then the units that are running are finished, and the rest of their ranges goes
+/// back. There is one thread for each hand.
 ///
 /// # Errors
 ///
-/// If the database is away for too long, or refuses.
+/// If the database is out of reach for too long, or refuses.
 pub fn work<'h>(
     link: &Link,
     heard: &Heard,
@@ -421,7 +430,16 @@ pub fn work<'h>(
     tell: Tell<'_>,
 ) -> Result<Work, DbError> {
     let work = Work { ended: Ended::Stopped, units: 0, claims: 0, late: 0, problem: None };
-    let shared = Shared { link, settings, stop, tell, work: Mutex::new(work), is_over: AtomicBool::new(false) };
+    let shared = Shared {
+        link,
+        settings,
+        stop,
+        tell,
+        work: Mutex::new(work),
+        is_over: AtomicBool::new(false),
+        longest_pause: heard.lease / 4,
+        is_judge_missed: AtomicBool::new(false),
+    };
     let ended = AtomicBool::new(false);
     let worked = std::thread::scope(|scope| {
         let shared = &shared;
@@ -437,7 +455,7 @@ pub fn work<'h>(
         let _ = beats.join();
         ends.into_iter().collect::<Result<Vec<()>, DbError>>()
     });
-    // Whoever cannot say goodbye is missed after a lease.
+    // If this cannot be said, the lease ends instead.
     let _ = link.beat(true, stop, tell);
     worked?;
     Ok(shared.work.into_inner().unwrap_or_else(PoisonError::into_inner))
@@ -458,16 +476,30 @@ impl Shared<'_> {
     fn is_to_stop(&self) -> bool {
         self.stop.load(Ordering::Relaxed) || self.is_over.load(Ordering::Relaxed)
     }
+
+    /// Waits for a while that grows with the time since there was nothing to do: what this adds stays small beside it, and ten thousand
+    /// workers that wait for the last one do not ask all the time.
+    fn rest(&self, since: Instant) {
+        let pause = (since.elapsed() / 4).clamp(Duration::from_millis(20), self.longest_pause.max(Duration::from_millis(20)));
+        let until = Instant::now() + jittered(pause);
+        while !self.is_to_stop() {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            std::thread::sleep(left.min(Duration::from_millis(100)));
+        }
+    }
 }
 
-/// Says that the worker is there, four times in a lease.
+/// Says that the worker is alive, four times in a lease.
 fn beats(shared: &Shared<'_>, lease: Duration, ended: &AtomicBool) {
     while !ended.load(Ordering::Relaxed) {
         std::thread::park_timeout(lease / 4);
         if ended.load(Ordering::Relaxed) {
             return;
         }
-        // What is wrong with the database, the threads that work hear too.
+        // The threads that work meet the same errors, and tell them.
         if let Ok(said) = shared.link.beat(false, shared.stop, shared.tell)
             && said["state"] != "works"
         {
@@ -486,19 +518,22 @@ fn one<'h>(shared: &Shared<'_>, make: MakeHand<'h>) -> Result<(), DbError> {
         }
     };
     let Shared { link, settings, stop, tell, .. } = shared;
-    // Nothing is known about the first claim, so it is one unit.
+    // Nobody knows yet how long a unit takes, so the first claim is one unit.
     let mut units = 1;
-    let mut pause = Duration::from_millis(20);
+    let mut idle_since = None;
     let mut gave_up = 0;
     while !stop.load(Ordering::Relaxed) {
         let claim = match link.claim(units, stop, *tell)? {
             Claimed::Range(claim) => claim,
-            Claimed::Wait(why) => {
-                if why == "judge" {
-                    pause = Duration::from_millis(500);
+            Claimed::Wait(wait) => {
+                if wait == Wait::Judge && !shared.is_judge_missed.swap(true, Ordering::Relaxed) {
+                    let name = &settings.campaign;
+                    tell(&format!(
+                        "answers of two workers differ, and this one waits until it is decided who is right: \
+                         `vyre campaign status {name}` does that, on the machine of the campaign's owner"
+                    ));
                 }
-                std::thread::sleep(jittered(pause));
-                pause = (pause * 2).min(Duration::from_millis(500));
+                shared.rest(*idle_since.get_or_insert_with(Instant::now));
                 continue;
             }
             Claimed::Over(ended) => {
@@ -506,13 +541,13 @@ fn one<'h>(shared: &Shared<'_>, make: MakeHand<'h>) -> Result<(), DbError> {
                 return Ok(());
             }
         };
-        pause = Duration::from_millis(20);
+        idle_since = None;
         let began = Instant::now();
         let (range, problem) = run(shared, &mut *hand, &claim, began);
         let (count, took) = (range.units.len() as u64, began.elapsed());
         let taken = match &problem {
             Some(why) if count == 0 => link.give_up(&claim, why, stop, *tell)?,
-            Some(_) | None => link.finish(&claim, &range, took, stop, *tell)?,
+            Some(_) | None => link.finish(&claim, &range, stop, *tell)?,
         };
         shared.note(|work| match taken {
             Taken::Yes => {
@@ -525,7 +560,7 @@ fn one<'h>(shared: &Shared<'_>, make: MakeHand<'h>) -> Result<(), DbError> {
             shared.problem(&format!("unit {} cannot be run here: {why}", claim.lo + count));
             gave_up += 1;
             if gave_up >= 3 {
-                // Whoever can run nothing is not to be lost with everything.
+                // A worker that can run nothing must not take every range from those that can.
                 return Ok(());
             }
         } else if count > 0 {
@@ -536,13 +571,14 @@ fn one<'h>(shared: &Shared<'_>, make: MakeHand<'h>) -> Result<(), DbError> {
     Ok(())
 }
 
-/// How many units are worth a claim, from what the last ones took. At most eight times as many as before: the next ones may be slower.
+/// How many units the next claim is to have, judging by how long the last ones took. At most eight times as many as before: the next ones may
+/// be slower.
 fn next(units: u64, count: u64, took: Duration, claim: Duration) -> u64 {
     let each = took.as_secs_f64().max(1e-6) / count as f64;
     ((claim.as_secs_f64() / each) as u64).clamp(1, (units * 8).max(1))
 }
 
-/// Runs the units of a range, until it has taken three times what it was worth.
+/// Runs the units of a range, and stops early once it has taken three times as long as a claim is to take.
 fn run(shared: &Shared<'_>, hand: &mut dyn Hand, claim: &Claim, began: Instant) -> (Range, Option<String>) {
     let mut range = Range::default();
     for unit in claim.lo..claim.hi {
@@ -569,7 +605,7 @@ mod tests {
     #[test]
     fn claims_become_worth_what_was_asked_for() {
         let claim = Duration::from_secs(20);
-        // A millisecond each: 20,000 are wanted, and reached in steps.
+        // A millisecond each: 20,000 are wanted, and reached step by step.
         let mut units = 1;
         for _ in 0..6 {
             units = next(units, units, Duration::from_millis(units), claim);

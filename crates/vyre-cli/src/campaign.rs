@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use vyre_campaign::{
-    Connection, Db, DbError, DeviceClass, Matrix, New, Spec, Status, WORKERS, WhichDevice, cancel, create, settle,
+    Connection, Db, DbError, DeviceClass, Matrix, New, Spec, Status, WORKERS, WhichDevice, cancel, counted, create, settle,
 };
 use vyre_conform::cert::Rerun;
 use vyre_conform::conform::Again;
@@ -21,22 +21,22 @@ use vyre_conform::report::Report;
 /// Prove backends on many machines: one queue, one ledger, one root for each device.
 #[derive(clap::Args)]
 #[command(after_help = "\
-A campaign is a part of the suite and a list of devices. Workers come and go, take ranges of units, and answer with one record for each;
-the root of a device is the one that a run on one machine would have given it. docs/campaigns.md says how that works and what it withstands.
+A campaign is a part of the suite and a list of devices. Workers come and go, take ranges of units, and answer with one record for each
+unit; a device gets the same root as from a run on one machine. docs/campaigns.md says how that works and what it withstands.
 
-The database is --db URL, or VYRE_DB in the environment, where no list of processes shows its password:
+The database is --db URL, or VYRE_DB in the environment, which keeps its password out of the list of processes:
 postgres://USER:PASSWORD@HOST/DATABASE?sslmode=require&sslrootcert=FILE, or ?host=/run/postgresql for a Unix socket.
 
 Examples:
   vyre campaign create nightly --tier standard --device cpu --device bulk
-  vyre campaign work nightly                       on every machine: takes what its devices can run, ends when all is done
+  vyre campaign work nightly                       on every machine: runs what its devices can run, ends when all is done
   vyre campaign status nightly
   vyre campaign top nightly                        the same, live
-  vyre campaign report nightly --html page.html    ops by devices, one root for each, and where they differ
+  vyre campaign report nightly --html page.html    ops by devices, a root for each, and where they differ
   vyre report 'postgres://host/db#nightly/cpu'     and every other command that reads runs
   vyre campaign cancel nightly
 
-Exit status: 0 it holds, 1 it does not, 2 the command line is wrong or the database out of reach, 3 there is no verdict.")]
+Exit status: 0 it holds, 1 it does not hold, 2 the command line is wrong or the database out of reach, 3 there is no verdict.")]
 pub struct Args {
     #[command(subcommand)]
     command: Command,
@@ -44,17 +44,17 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// Make a campaign, and the tables if there are none
+    /// Create a campaign, and the tables if there are none
     Create(Create),
     /// Run units of a campaign until all are done
     Work(worker::Args),
-    /// Say how far a campaign is, and decide about answers that differ
+    /// Show how far a campaign is, and settle answers that differ
     Status(Look),
-    /// The same on the whole terminal, live
+    /// The same live, on the whole terminal
     Top(Look),
-    /// What the devices of a campaign have shown, side by side
+    /// Show the results of a campaign's devices side by side
     Report(Matrices),
-    /// Have workers leave; what is done is kept
+    /// Make workers leave; what is done is kept
     Cancel(Cancel),
     #[command(hide = true)]
     Alone(alone::Args),
@@ -63,7 +63,7 @@ enum Command {
 /// Where the database is.
 #[derive(clap::Args, Clone)]
 pub struct Where {
-    /// The database, with all that is needed to get in [default: VYRE_DB]
+    /// The database, with user and password [default: VYRE_DB]
     #[arg(long, value_name = "URL")]
     db: Option<String>,
 }
@@ -87,22 +87,22 @@ struct Create {
     queries: Vec<String>,
     #[command(flatten)]
     place: Where,
-    /// A device: BACKEND (the first that comes), BACKEND=FINGERPRINT (that one), BACKEND=* (any, taken for one); NAME:BACKEND… names it
+    /// A device: BACKEND (the first that comes), BACKEND=FINGERPRINT (that one), BACKEND=* (all, as if they were one); NAME:BACKEND… names it
     #[arg(long = "device", value_name = "DEVICE", required = true)]
     devices: Vec<String>,
     /// How much: smoke, standard, deep
     #[arg(long, default_value = "smoke", value_parser = conform::tier)]
     tier: vyre_conform::Tier,
-    /// Random seed for the cases that are sampled
+    /// Seed of the sampled cases
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
-    /// The same, as a verifier chose it
+    /// The same, chosen by a verifier
     #[arg(long, value_name = "N", conflicts_with = "seed")]
     nonce: Option<u64>,
-    /// After which time a worker that is not heard from has lost what it holds
+    /// How long after the last word from a worker its ranges are taken back
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = crate::time::duration)]
     lease: Duration,
-    /// Units in a hundred that a second worker runs too
+    /// How many percent of the units a second worker runs too
     #[arg(long, value_name = "PERCENT", default_value_t = 2.0, value_parser = percent)]
     second: f64,
     /// One JSON object
@@ -130,7 +130,7 @@ struct Matrices {
     /// Write a page
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Write the page again and again until all is done: it refreshes itself
+    /// Write the page again and again until all is done; it refreshes itself
     #[arg(long, requires = "html")]
     watch: bool,
     /// Seconds between two pages
@@ -152,7 +152,7 @@ struct Cancel {
     name: String,
     #[command(flatten)]
     place: Where,
-    /// Remove it with all that is done
+    /// Remove it with everything that is done
     #[arg(long)]
     remove: bool,
     /// One JSON object
@@ -168,7 +168,7 @@ fn percent(text: &str) -> Result<f64, String> {
 }
 
 impl Args {
-    /// Whether the answer is JSON.
+    /// Whether the output is JSON.
     pub fn json(&self) -> bool {
         match &self.command {
             Command::Create(args) => args.json,
@@ -181,7 +181,7 @@ impl Args {
     }
 }
 
-/// What went wrong with a database, and whose turn it is.
+/// What an error of a database is to the command.
 pub fn failure(error: DbError) -> Failure {
     match error {
         DbError::Url(_) | DbError::Away(_) | DbError::Denied(_) | DbError::NoCampaigns(_) | DbError::Refused(_) => {
@@ -211,7 +211,7 @@ fn device(text: &str) -> DeviceClass {
         Some((rest, "*")) => (rest, WhichDevice::Any),
         Some((rest, fingerprint)) => (rest, WhichDevice::Fingerprint(fingerprint.into())),
     };
-    // Backends of test subjects and mutants have colons of their own.
+    // The names of test subjects and mutants contain colons themselves.
     let (name, backend) = match rest.split_once(':') {
         Some((name, backend)) if !["mutant", "exec"].contains(&name) => (name, backend),
         Some(_) | None => (rest, rest),
@@ -222,7 +222,10 @@ fn device(text: &str) -> DeviceClass {
 fn make(args: &Create) -> Result<(), Failure> {
     let is_word = |c: char| c.is_alphanumeric() || c == '-' || c == '_' || c == '.';
     if args.name.is_empty() || !args.name.chars().all(is_word) {
-        return Err(Failure::Usage(format!("`{}` is no name for a campaign: write letters, digits, -, _ and .", args.name)));
+        return Err(Failure::Usage(format!(
+            "`{}` cannot be the name of a campaign: use letters, digits, `-`, `_` and `.`",
+            args.name
+        )));
     }
     let classes: Vec<DeviceClass> = args.devices.iter().map(|text| device(text)).collect();
     for (n, class) in classes.iter().enumerate() {
@@ -241,7 +244,7 @@ fn make(args: &Create) -> Result<(), Failure> {
     };
     let lease = args.lease.as_secs_f64();
     if !(0.5..=86_400.0).contains(&lease) {
-        return Err(Failure::Usage("a lease is from half a second to a day".into()));
+        return Err(Failure::Usage("a lease has to be between half a second and a day".into()));
     }
     let new = New { name: &args.name, spec: &spec, plan: &plan, classes: &classes, lease, second: args.second / 100.0 };
     let db = args.place.db()?;
@@ -255,23 +258,75 @@ fn make(args: &Create) -> Result<(), Failure> {
         return Ok(());
     }
     print(&format!(
-        "{}: {} units for each of {} devices\n\
-         workers: vyre campaign work {}, as a user that may do what {WORKERS} may: GRANT {WORKERS} TO somebody\n",
+        "{}: {} units for each of {}\n\
+         start workers with: vyre campaign work {}\n\
+         the database user of a worker needs one right: GRANT {WORKERS} TO somebody\n",
         campaign.name,
         campaign.units,
-        classes.len(),
+        counted(classes.len() as u64, "device"),
         campaign.name
     ));
     Ok(())
 }
 
-/// Looks at a campaign, and decides about answers that differ: the reference is asked on this machine.
-pub fn look(connection: &mut Connection, name: &str) -> Result<Status, Failure> {
-    let status = Status::read(connection, name).map_err(failure)?;
+/// Why the state of a campaign could not be read.
+pub enum Unseen {
+    /// The database is out of reach at this moment.
+    Away(String),
+    /// Anything else, which does not get better by waiting.
+    Failed(Failure),
+}
+
+impl From<DbError> for Unseen {
+    fn from(error: DbError) -> Unseen {
+        if let DbError::Away(why) = error { Unseen::Away(why) } else { Unseen::Failed(failure(error)) }
+    }
+}
+
+impl From<Failure> for Unseen {
+    fn from(failure: Failure) -> Unseen {
+        Unseen::Failed(failure)
+    }
+}
+
+impl From<Unseen> for Failure {
+    fn from(unseen: Unseen) -> Failure {
+        match unseen {
+            Unseen::Away(why) => failure(DbError::Away(why)),
+            Unseen::Failed(failure) => failure,
+        }
+    }
+}
+
+/// Looks at a campaign again and again, through one connection as long as that lives.
+pub struct Watcher<'a> {
+    db: &'a Db,
+    name: &'a str,
+    connection: Option<Connection>,
+}
+
+impl<'a> Watcher<'a> {
+    pub fn new(db: &'a Db, name: &'a str) -> Watcher<'a> {
+        Watcher { db, name, connection: None }
+    }
+
+    /// Reads the state of the campaign, after settling answers that differ; tells what came of these.
+    pub fn look(&mut self, tell: &mut dyn FnMut(&str)) -> Result<Status, Unseen> {
+        let connection = match &mut self.connection {
+            Some(connection) => connection,
+            none @ None => none.insert(self.db.connect()?),
+        };
+        look(connection, self.name, tell).inspect_err(|_| self.connection = None)
+    }
+}
+
+/// The reference is asked on this machine.
+fn look(connection: &mut Connection, name: &str, tell: &mut dyn FnMut(&str)) -> Result<Status, Unseen> {
+    let status = Status::read(connection, name)?;
     if status.classes.iter().all(|class| class.conflicts_open == 0) {
         return Ok(status);
     }
-    let campaigns = vyre_campaign::campaigns(connection).map_err(failure)?;
+    let campaigns = vyre_campaign::campaigns(connection)?;
     let Some(spec) = campaigns.into_iter().find(|campaign| campaign.name == name).map(|campaign| campaign.spec) else {
         return Ok(status);
     };
@@ -279,11 +334,11 @@ pub fn look(connection: &mut Connection, name: &str) -> Result<Status, Failure> 
     let args = args.run_with(Duration::from_secs(600), true, false);
     let plan = conform::plan(&args)?;
     if plan.suite().to_string() != spec.suite {
-        return Err(Failure::NoVerdict(format!(
-            "the campaign is of the suite {}, and this is the suite {}",
-            spec.suite,
-            plan.suite()
-        )));
+        let (theirs, ours) = (spec.suite, plan.suite());
+        return Err(Unseen::Failed(Failure::NoVerdict(format!(
+            "answers of two workers differ, and who is right can only be decided by the version of vyre that made the campaign: \
+             it has the suite {theirs}, and this one has the suite {ours}"
+        ))));
     }
     let make = |form: &str| conform::subject(&args, form);
     let tested = conform::tested(&args, REFERENCE, &make)?;
@@ -292,18 +347,22 @@ pub fn look(connection: &mut Connection, name: &str) -> Result<Status, Failure> 
         let unit = plan.unit(number);
         again.unit(&plan.sections()[unit.section].info().id, unit.first)
     };
-    for settled in settle(connection, name, &mut judge).map_err(failure)? {
-        warn(&format!("{}: {}\n", settled.class, settled.why));
+    for settled in settle(connection, name, &mut judge)? {
+        tell(&format!("{}: {}", settled.class, settled.why));
     }
-    Status::read(connection, name).map_err(failure)
+    Ok(Status::read(connection, name)?)
 }
 
-/// What is expected does not depend on the device; this one is everywhere, and fast.
+/// The device that says what is expected, which does not depend on the device: this one is on every machine, and fast.
 const REFERENCE: &str = "bulk";
 
+/// Tells something on a line of standard error.
+fn line(what: &str) {
+    warn(&format!("{what}\n"));
+}
+
 fn status(args: &Look) -> Result<(), Failure> {
-    let mut connection = args.place.db()?.connect().map_err(failure)?;
-    let status = look(&mut connection, &args.name)?;
+    let status = Watcher::new(&args.place.db()?, &args.name).look(&mut line)?;
     if args.json {
         print(&format!("{}\n", json!({ "is_complete": status.is_complete(), "status": status })));
     } else {
@@ -318,8 +377,7 @@ fn matrix(args: &Matrices) -> Result<(), Failure> {
     if args.watch {
         watch(args, &db, &stop)?;
     }
-    let mut connection = db.connect().map_err(failure)?;
-    let status = look(&mut connection, &args.name)?;
+    let status = Watcher::new(&db, &args.name).look(&mut line)?;
     let (matrix, runs) = Matrix::read(&db, &args.name).map_err(report::ledger)?;
     if let Some(path) = &args.html {
         write_file(path, status.page(None, Some(&matrix)).as_bytes(), &[])?;
@@ -337,7 +395,7 @@ fn matrix(args: &Matrices) -> Result<(), Failure> {
     verdict(args, &runs)
 }
 
-/// The worst that one of the devices has: it fails, or nobody knows.
+/// The worst verdict of all devices.
 fn verdict(args: &Matrices, runs: &[RunData]) -> Result<(), Failure> {
     use vyre_conform::evidence::Verdict;
     let mut none = false;
@@ -349,32 +407,34 @@ fn verdict(args: &Matrices, runs: &[RunData]) -> Result<(), Failure> {
             Verdict::None(_) => none = true,
         }
     }
-    // Why has been said beside the device.
+    // The reason stands beside the device.
     if none { Err(Failure::Files(3)) } else { Ok(()) }
 }
 
-/// Writes the page until nothing is left to do. A database that is away is waited for.
+/// Writes the page until nothing is left to do. Once it has seen the campaign it waits for a database that is out of reach.
 fn watch(args: &Matrices, db: &Db, stop: &AtomicBool) -> Result<(), Failure> {
     let Some(path) = &args.html else { return Ok(()) };
-    let mut connection = None;
+    let mut watcher = Watcher::new(db, &args.name);
+    let (mut has_seen, mut is_away) = (false, false);
     while !stop.load(Ordering::Relaxed) {
-        let seen = (|| {
-            let connection = match &mut connection {
-                Some(connection) => connection,
-                none @ None => none.insert(db.connect().map_err(failure)?),
-            };
-            look(connection, &args.name)
-        })();
-        match seen {
+        match watcher.look(&mut line) {
             Ok(status) => {
+                has_seen = true;
+                if std::mem::take(&mut is_away) {
+                    line(&format!("{} is there again", db.place()));
+                }
                 let is_over = status.is_cancelled || status.is_complete();
                 write_file(path, status.page((!is_over).then_some(args.every), None).as_bytes(), &[])?;
                 if is_over {
                     return Ok(());
                 }
             }
-            Err(failure) if connection.is_none() => return Err(failure),
-            Err(_) => connection = None,
+            Err(Unseen::Away(why)) if has_seen => {
+                if !std::mem::replace(&mut is_away, true) {
+                    line(&format!("{why}; the page stays as it is until the database is there again"));
+                }
+            }
+            Err(unseen) => return Err(unseen.into()),
         }
         let began = Instant::now();
         while began.elapsed() < Duration::from_secs(args.every) && !stop.load(Ordering::Relaxed) {

@@ -2,8 +2,8 @@
 //!
 //! The short form is part of the tests; `VYRE_CHAOS=1` is the long one: 64 workers, 20,000 units, 200 kills, 50 stops of a minute, 5 restarts.
 
-use crate::server::{OWNER, Server, send};
-use crate::workers::{device, judge, settings};
+use crate::conflicts::judge;
+use crate::workers::{device, settings};
 use crate::{Made, connect, plan, record};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::atomic::AtomicBool;
@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use vyre_campaign::{Claimed, Db, Ended, Joined, Link, Settings, Status, settle};
 use vyre_conform::Digest;
 use vyre_conform::ledger::Range;
+use vyre_test_postgres::{OWNER, Server, send};
 
 struct Form {
     workers: usize,
@@ -90,8 +91,8 @@ pub fn worker(how: &str) -> ExitCode {
                 std::thread::sleep(each);
                 let range =
                     Range { units: (claim.lo..claim.hi).map(|number| record(&plan, number)).collect(), ..Range::default() };
-                let first = link.finish(&claim, &range, each, &stop, &tell);
-                let second = link.finish(&claim, &range, each, &stop, &tell);
+                let first = link.finish(&claim, &range, &stop, &tell);
+                let second = link.finish(&claim, &range, &stop, &tell);
                 if first != second {
                     // Somebody was not believed meanwhile and the range is run again, or the lease has ended: both are the queue's to say.
                     continue;

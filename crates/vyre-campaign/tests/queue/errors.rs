@@ -1,6 +1,5 @@
 //! What goes wrong with databases, and what users hear of it.
 
-use crate::server::{OWNER, Server};
 use crate::workers::{device, join, settings};
 use crate::{Made, connect, range};
 use postgres::{Client, NoTls};
@@ -10,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use vyre_campaign::{Claimed, Db, DbError, Joined, Link, Settings, Status, Taken, create};
+use vyre_test_postgres::{OWNER, Server};
 
 static GO: AtomicBool = AtomicBool::new(false);
 
@@ -63,7 +63,7 @@ pub fn rights(server: &mut Server) {
     let (one, _) = join(&made, "one");
     let Ok(Claimed::Range(held)) = one.claim(1, &GO, &|_| ()) else { panic!("there is work") };
     let (two, _) = join(&made, "two");
-    assert_eq!(two.finish(&held, &range(&made.plan, held.lo..held.hi), Duration::ZERO, &GO, &|_| ()), Ok(Taken::Late));
+    assert_eq!(two.finish(&held, &range(&made.plan, held.lo..held.hi), &GO, &|_| ()), Ok(Taken::Late));
     // Answers that do not have a record for each unit are refused.
     let ask = serde_json::json!({ "token": one.token(), "span": held.span, "fence": held.fence, "to": held.hi });
     let error = said(one.answer(&held, &ask, &[0; 96], &GO, &|_| ()));
@@ -93,7 +93,7 @@ pub fn messages(server: &mut Server) {
         vyre_campaign::New { name: "c", spec: &crate::spec(&made.plan), plan: &made.plan, classes: &[], lease: 1.0, second: 0.0 };
     assert!(matches!(said(create(&mut connect(&made.db), &again)), DbError::Refused(why) if why.contains("take another name")));
     // Tables of another layout, older and newer, for workers and owners.
-    for (layout, says) in [(0, "use the vyre that made them"), (2, "use a later vyre")] {
+    for (layout, says) in [(0, "use the older vyre that made them"), (2, "use a newer vyre")] {
         server.sql(&made.database, &format!("UPDATE vyre.about SET layout = {layout}"));
         for error in
             [said(come(&url)), said(Status::read(&mut connect(&made.db), "c")), said(create(&mut connect(&made.db), &again))]
@@ -134,8 +134,8 @@ fn full_disk(server: &Server, made: &Made) {
         server.sql(&made.database, filler);
         while server.sql_of(&made.database, "INSERT INTO filler VALUES (repeat('x', 7000))").is_ok() {}
         // Space that the table of answers has left already.
-        while server.sql_of(&made.database, "INSERT INTO vyre.answer (class, span, kind, lo, hi, worker, fence, records, took_ms, void) VALUES (1, 0, 0, 0, 1, 0, 0, decode(repeat('00', 1500), 'hex'), 0, true)").is_ok() {}
-        while server.sql_of(&made.database, "INSERT INTO vyre.answer (class, span, kind, lo, hi, worker, fence, records, took_ms, void) VALUES (1, 0, 0, 0, 1, 0, 0, '', 0, true)").is_ok() {}
+        while server.sql_of(&made.database, "INSERT INTO vyre.answer (class, span, kind, lo, hi, worker, fence, records, void) VALUES (1, 0, 0, 0, 1, 0, 0, decode(repeat('00', 1500), 'hex'), true)").is_ok() {}
+        while server.sql_of(&made.database, "INSERT INTO vyre.answer (class, span, kind, lo, hi, worker, fence, records, void) VALUES (1, 0, 0, 0, 1, 0, 0, '', true)").is_ok() {}
     } else {
         server.sql(&made.database, "CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'could not extend file: No space left on device' USING ERRCODE = '53100'; END $$; CREATE TRIGGER full_disk BEFORE INSERT ON vyre.answer EXECUTE FUNCTION full_disk()");
     }
@@ -145,7 +145,7 @@ fn full_disk(server: &Server, made: &Made) {
     let Ok(Claimed::Range(held)) = link.claim(1, &GO, &tell) else { panic!("there is work") };
     let answer = range(&made.plan, held.lo..held.hi);
     std::thread::scope(|scope| {
-        let waits = scope.spawn(|| link.finish(&held, &answer, Duration::ZERO, &GO, &tell));
+        let waits = scope.spawn(|| link.finish(&held, &answer, &GO, &tell));
         while told.lock().expect("nobody panics").is_empty() {
             assert!(!waits.is_finished(), "the disk is not full");
             std::thread::sleep(Duration::from_millis(10));
@@ -238,7 +238,7 @@ pub fn cut(server: &mut Server) {
             Claimed::Range(claim) => claim,
             other @ (Claimed::Wait(_) | Claimed::Over(_)) => panic!("{other:?}"),
         };
-        let taken = link.finish(&claim, &range(&made.plan, claim.lo..claim.hi), Duration::ZERO, &GO, &tell);
+        let taken = link.finish(&claim, &range(&made.plan, claim.lo..claim.hi), &GO, &tell);
         assert_eq!(taken, Ok(Taken::Yes), "cut after {left} messages");
     }
     wire.left.store(u64::MAX, Ordering::SeqCst);

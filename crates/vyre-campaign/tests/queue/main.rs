@@ -1,36 +1,26 @@
 //! The queue on a real server: every order of steps, many workers that are killed and stopped, workers that lie, and errors told.
 //!
-//! Units are not run on devices here: a unit's record is made from its number, so that what is tested is who runs what, how often, and
-//! whose answers stand. Workers that are killed are processes of this program, which starts itself.
-
-#[path = "../server/mod.rs"]
-mod server;
+//! No device runs units here: a unit's record follows from its number, so that what is tested is who runs what, how often, and whose answers
+//! count. Workers that are killed are processes of this program, which starts itself.
 
 mod chaos;
+mod conflicts;
 mod errors;
 mod order;
 mod paper;
 mod workers;
 
-use libtest_mimic::{Arguments, Failed, Trial};
-use server::{OWNER, Server};
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex};
 use vyre_campaign::{Connection, Db, DeviceClass, New, Spec, WhichDevice, create};
-use vyre_conform::cases::Work;
-use vyre_conform::ledger::{Range, UnitRecord};
-use vyre_conform::{Cases, Digest, Plan, Selection, Tier};
+use vyre_conform::ledger::Range;
+use vyre_conform::{Digest, Plan};
+use vyre_test_postgres::{OWNER, Server, plan, record};
 
 fn main() -> ExitCode {
     if let Some(how) = std::env::var_os("VYRE_QUEUE_WORKER") {
         return chaos::worker(&how.to_string_lossy());
     }
-    let arguments = Arguments::from_args();
-    // Listing needs no server.
-    let server = (!arguments.list).then(|| Server::start(&[]));
-    let shared = Arc::new(Mutex::new(server));
-    type Test = (&'static str, fn(&mut Server));
-    let tests: [Test; 16] = [
+    vyre_test_postgres::run(&[
         ("every_order_of_steps_keeps_every_unit_once", order::every_order),
         ("one_worker_gives_the_root_of_the_units", workers::one_alone),
         ("many_workers_give_the_same_root_and_no_unit_twice", workers::many),
@@ -39,90 +29,20 @@ fn main() -> ExitCode {
         ("a_worker_that_is_told_to_stop_gives_back_what_is_left", workers::drains),
         ("slow_ranges_are_split", workers::splits),
         ("units_that_three_workers_are_lost_with_are_run_alone", workers::quarantine),
-        ("a_worker_that_lies_is_named_and_all_it_said_is_run_again", workers::liar),
-        ("two_devices_that_differ_are_decided_by_a_third", workers::third),
+        ("a_worker_that_lies_is_named_and_all_it_said_is_run_again", conflicts::liar),
+        ("two_devices_that_differ_are_decided_by_a_third", conflicts::third),
+        ("two_workers_that_lie_are_both_named", conflicts::both_lie),
+        ("a_third_worker_that_lies_decides_nothing", conflicts::third_lies),
+        ("a_device_that_does_not_repeat_itself_fails", conflicts::unsteady),
+        ("answers_that_come_while_a_conflict_is_settled_leave_nothing_behind", conflicts::answered_meanwhile),
+        ("early_and_late_answers_are_drawn_alike", conflicts::drawn_evenly),
         ("only_devices_that_a_campaign_asks_for_may_come", workers::classes),
         ("workers_may_call_three_functions_and_nothing_else", errors::rights),
         ("errors_of_a_database_say_what_to_do", errors::messages),
         ("a_connection_that_is_cut_in_a_commit_loses_nothing", errors::cut),
         ("a_million_units_are_read", paper::million),
         ("chaos", chaos::chaos),
-    ];
-    let trial = |(name, test): Test| {
-        let shared = shared.clone();
-        Trial::test(name, move || {
-            let mut server = shared.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            let server = server.as_mut().expect("it was started");
-            let run = std::panic::AssertUnwindSafe(|| test(server));
-            std::panic::catch_unwind(run).map_err(|said| {
-                let text = said.downcast_ref::<String>().cloned();
-                Failed::from(text.or_else(|| said.downcast_ref::<&str>().map(|text| (*text).to_string())).unwrap_or_default())
-            })
-        })
-    };
-    let conclusion = libtest_mimic::run(&arguments, tests.into_iter().map(trial).collect());
-    drop(shared);
-    conclusion.exit_code()
-}
-
-/// Units that nobody runs: 64 cases each.
-struct Numbers {
-    op: String,
-    units: u64,
-}
-
-impl Cases for Numbers {
-    fn op(&self) -> &str {
-        &self.op
-    }
-
-    fn space(&self) -> &str {
-        "numbers"
-    }
-
-    fn cases(&self) -> u64 {
-        self.units * 64
-    }
-
-    fn profile(&self) -> String {
-        "core".into()
-    }
-
-    fn identity(&self) -> Vec<u8> {
-        self.op.as_bytes().to_vec()
-    }
-
-    fn case(&self, _: u64, _: u64) -> Work {
-        unreachable!("units of these tests are not run on devices")
-    }
-}
-
-/// A plan of so many units, in sections of at most 5000.
-fn plan(units: u64) -> Plan {
-    let section =
-        |n: u64| Arc::new(Numbers { op: format!("test.part{n:03}"), units: (units - n * 5000).min(5000) }) as Arc<dyn Cases>;
-    let sections = (0..units.div_ceil(5000)).map(section).collect();
-    Plan::new(Vec::new(), sections, &Selection::new(Vec::<String>::new()).expect("everything"), Tier::Deep).expect("a plan")
-}
-
-/// What a right device gives.
-fn record(plan: &Plan, number: u64) -> (String, UnitRecord) {
-    let unit = plan.unit(number);
-    let section = plan.sections()[unit.section].info().id.clone();
-    let bytes = Digest::of([section.as_bytes(), &unit.first.to_le_bytes()]);
-    let record = UnitRecord {
-        first: unit.first,
-        cases: unit.cases,
-        inputs: None,
-        expected: bytes,
-        actual: bytes,
-        tested: unit.cases,
-        failed: 0,
-        skipped: 0,
-        referred: 1,
-        confirmed: true,
-    };
-    (section, record)
+    ])
 }
 
 /// The root of all that, without any queue.

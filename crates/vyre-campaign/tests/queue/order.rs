@@ -5,11 +5,11 @@
 //! of the units, every range that is done has one answer, and an answer is taken if and only if its worker still held the range. At every
 //! leaf a third worker runs what is left, and all units must be in, once.
 
-use crate::server::{OWNER, Server};
 use crate::{Made, record};
 use postgres::types::Type;
 use postgres::{Client, NoTls};
 use serde_json::{Value, json};
+use vyre_test_postgres::{OWNER, Server};
 
 const UNITS: u64 = 4;
 

@@ -1,10 +1,10 @@
 //! A large campaign, as large ones are.
 
-use crate::server::{OWNER, Server};
 use crate::{Made, record, root};
 use std::time::Instant;
 use vyre_campaign::Runs;
 use vyre_conform::evidence::RunData;
+use vyre_test_postgres::{OWNER, Server};
 
 /// Units that are read: a million with `VYRE_MILLION=1`, else a twentieth of that.
 pub fn million(server: &mut Server) {
@@ -13,7 +13,7 @@ pub fn million(server: &mut Server) {
     let mut client = postgres::Client::connect(&server.url(OWNER, &made.database), postgres::NoTls).expect("the server is there");
     client.batch_execute("DELETE FROM vyre.span; INSERT INTO vyre.worker (class, token, name, fingerprint, caps) VALUES (1, 't', 'w', 'f', '{}')").expect("a worker");
     let text = "WITH s AS (INSERT INTO vyre.span (class, lo, hi, state, owner, fence) VALUES (1, $1, $2, 2, 1, 1) RETURNING id)
-        INSERT INTO vyre.answer (class, span, kind, lo, hi, worker, fence, records, took_ms) SELECT 1, id, 0, $1, $2, 1, 1, $3, 1 FROM s";
+        INSERT INTO vyre.answer (class, span, kind, lo, hi, worker, fence, records) SELECT 1, id, 0, $1, $2, 1, 1, $3 FROM s";
     let mut lo = 0;
     while lo < units {
         let hi = units.min(lo + 400);

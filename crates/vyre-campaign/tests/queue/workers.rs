@@ -1,14 +1,14 @@
-//! Workers, one and many: what they hold, lose, give back, and what happens to those whose answers differ.
+//! Workers, one and many: what they hold, lose and give back.
 
-use crate::server::Server;
 use crate::{Made, connect, range, record};
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-use vyre_campaign::{Claim, Claimed, Device, Ended, Hand, Heard, Joined, Link, Settings, Status, Taken, Work, settle, work};
+use vyre_campaign::{Claim, Claimed, Device, Ended, Hand, Heard, Joined, Link, Settings, Status, Taken, Work, work};
+use vyre_conform::Plan;
 use vyre_conform::ledger::{Range, UnitRecord};
-use vyre_conform::{Digest, Plan};
+use vyre_test_postgres::Server;
 
 /// A device that gives right answers, or not.
 pub struct Fake<'a> {
@@ -53,9 +53,10 @@ pub fn device() -> Device {
     }
 }
 
-fn quiet(_: &str) {}
+pub fn quiet(_: &str) {}
 
-static GO: AtomicBool = AtomicBool::new(false);
+/// Nobody is told to stop.
+pub static GO: AtomicBool = AtomicBool::new(false);
 
 pub fn join(made: &Made, name: &str) -> (Link, Heard) {
     match Link::join(&made.db, &settings(name), &device(), &GO, &quiet).expect("the server is there") {
@@ -64,24 +65,24 @@ pub fn join(made: &Made, name: &str) -> (Link, Heard) {
     }
 }
 
-fn claim(link: &Link, units: u64) -> Claim {
+pub fn claim(link: &Link, units: u64) -> Claim {
     match link.claim(units, &GO, &quiet).expect("the server is there") {
         Claimed::Range(claim) => claim,
         other @ (Claimed::Wait(_) | Claimed::Over(_)) => panic!("{other:?}"),
     }
 }
 
-fn answer(made: &Made, link: &Link, claim: &Claim) -> Taken {
-    link.finish(claim, &range(&made.plan, claim.lo..claim.hi), Duration::ZERO, &GO, &quiet).expect("the server is there")
+pub fn answer(made: &Made, link: &Link, claim: &Claim) -> Taken {
+    link.finish(claim, &range(&made.plan, claim.lo..claim.hi), &GO, &quiet).expect("the server is there")
 }
 
-fn run(made: &Made, name: &str, stop: &AtomicBool, delay: Duration, change: fn(&mut UnitRecord)) -> Work {
+pub fn run(made: &Made, name: &str, stop: &AtomicBool, delay: Duration, change: fn(&mut UnitRecord)) -> Work {
     let (link, heard) = join(made, name);
     let make = || Ok(Box::new(Fake { plan: &made.plan, delay, change, alone: None }) as Box<dyn Hand>);
     work(&link, &heard, &settings(name), vec![Box::new(make)], stop, &quiet).expect("the server is there")
 }
 
-fn right(_: &mut UnitRecord) {}
+pub fn right(_: &mut UnitRecord) {}
 
 pub fn one_alone(server: &mut Server) {
     let made = Made::new(server, 300, 30.0, 0.02);
@@ -254,100 +255,6 @@ pub fn quarantine(server: &mut Server) {
     let done = work(&link, &heard, &settings("rest"), vec![Box::new(make)], &GO, &quiet).expect("the server is there");
     assert_eq!((done.ended, done.units), (Ended::Done, 12));
     assert_eq!(*alone.lock().expect("nobody panics"), BTreeSet::from([held.lo]));
-    made.check(server);
-}
-
-/// The reference of these tests.
-pub fn judge(plan: &Plan) -> impl FnMut(u64) -> Result<UnitRecord, String> {
-    move |number| Ok(record(plan, number).1)
-}
-
-pub fn liar(server: &mut Server) {
-    // All units are run twice here, so that it does not depend on luck who is found.
-    let made = Made::new(server, 60, 30.0, 1.0);
-    let lies = |record: &mut UnitRecord| {
-        record.expected = Digest::of(["a lie"]);
-        record.actual = record.expected;
-    };
-    let over = AtomicBool::new(false);
-    let found = std::thread::scope(|scope| {
-        let honest: Vec<_> = (0..3)
-            .map(|n| {
-                let made = &made;
-                scope.spawn(move || run(made, &format!("honest{n}"), &GO, Duration::from_millis(3), right))
-            })
-            .collect();
-        let liar = scope.spawn(|| run(&made, "liar", &GO, Duration::from_millis(3), lies));
-        let settler = scope.spawn(|| {
-            let mut found = Vec::new();
-            let mut connection = connect(&made.db);
-            while !over.load(Ordering::Relaxed) {
-                found.extend(settle(&mut connection, "c", &mut judge(&made.plan)).expect("the server is there"));
-                std::thread::sleep(Duration::from_millis(20));
-            }
-            found
-        });
-        for worker in honest {
-            assert_eq!(worker.join().expect("it ends").ended, Ended::Done);
-        }
-        assert_eq!(liar.join().expect("it ends").ended, Ended::Banned);
-        over.store(true, Ordering::Relaxed);
-        settler.join().expect("it ends")
-    });
-    assert_eq!(found.len(), 1, "{found:?}");
-    assert!(
-        found[0].why.contains("(liar) is not believed: the reference expects other bytes of test.part000:numbers"),
-        "{found:?}"
-    );
-    assert_eq!(server.sql(&made.database, "SELECT name FROM vyre.worker WHERE state = 2"), "liar");
-    assert_eq!(
-        server.sql(
-            &made.database,
-            "SELECT count(*) FROM vyre.answer a JOIN vyre.worker w ON w.id = a.worker WHERE NOT void AND w.name = 'liar'"
-        ),
-        "0"
-    );
-    let status = Status::read(&mut connect(&made.db), "c").expect("a campaign");
-    assert!(status.classes[0].findings[0].contains("is not believed"), "a conflict stays a finding: {}", status.text());
-    assert!(status.classes[0].checked_share() >= 0.999, "what the liar checked is checked again: {}", status.text());
-    made.check(server);
-}
-
-pub fn third(server: &mut Server) {
-    let made = Made::new(server, 3, 30.0, 1.0);
-    server.sql(&made.database, "DELETE FROM vyre.span; INSERT INTO vyre.span (class, lo, hi) VALUES (1, 0, 3)");
-    // It knows what is expected, and says that its device gave something else.
-    let broken = |record: &mut UnitRecord| {
-        record.actual = Digest::of(["broken memory"]);
-        record.failed = 1;
-    };
-    let (one, _) = join(&made, "broken");
-    let held = claim(&one, 3);
-    let mut wrong = range(&made.plan, 0..3);
-    broken(&mut wrong.units[1].1);
-    assert_eq!(one.finish(&held, &wrong, Duration::ZERO, &GO, &quiet).expect("it is there"), Taken::Yes);
-    server.sql(&made.database, "SELECT vyre.sweep(1, interval '-1 s')");
-    let (two, _) = join(&made, "two");
-    let second = claim(&two, 3);
-    assert_eq!((second.kind, second.lo, second.hi), (1, 0, 3));
-    assert_eq!(answer(&made, &two, &second), Taken::Yes);
-    let mut connection = connect(&made.db);
-    let mut look = || settle(&mut connection, "c", &mut judge(&made.plan)).expect("the server is there");
-    let undecided = look();
-    assert!(undecided.len() == 1 && undecided[0].why.contains("a third worker runs it"), "{undecided:?}");
-    // Neither of the two gets it, and nobody is done.
-    assert_eq!(two.claim(3, &GO, &quiet).expect("it is there"), Claimed::Over(Ended::Done), "nobody else is there to wait for");
-    assert_eq!(look(), Vec::new(), "nothing is new");
-    let (three, _) = join(&made, "three");
-    let deciding = claim(&three, 3);
-    assert_eq!(deciding.kind, 2);
-    assert_eq!(answer(&made, &three, &deciding), Taken::Yes);
-    let decided = look();
-    assert!(
-        decided.len() == 1 && decided[0].why.contains("(broken) is not believed: two others gave other bytes for unit 1"),
-        "{decided:?}"
-    );
-    run(&made, "rest", &GO, Duration::ZERO, right);
     made.check(server);
 }
 

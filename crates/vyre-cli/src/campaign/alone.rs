@@ -1,7 +1,7 @@
 //! Units with which three workers were lost, run case by case: each part in a process of its own, which may end as it likes.
 //!
-//! First the whole unit, then halves of what did not come back, down to the one case. A unit that comes back whole has the record that it
-//! would have anywhere; one with cases that nothing survives has failed in these, and says so for ever.
+//! First the whole unit, then halves of what did not come back, down to single cases. A unit that comes back whole has the same record as
+//! anywhere else; cases that no process survives have failed.
 
 use crate::conform;
 use crate::{Failure, print};
@@ -15,7 +15,7 @@ use vyre_conform::conform::Units;
 use vyre_conform::ledger::{Range, UnitRecord};
 use vyre_conform::{Digest, FindingKind, ParityFailure, Plan, Unit};
 
-/// What a process is asked for, as JSON on its standard input.
+/// What a process is asked to run, as JSON on its standard input.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ask {
@@ -23,11 +23,11 @@ pub struct Ask {
     pub spec: Spec,
     /// The device.
     pub backend: String,
-    /// Seconds that a dispatch may take.
+    /// How many seconds a dispatch may take.
     pub deadline: f64,
-    /// Whether the device is in the process.
+    /// Whether the device runs in the process.
     pub in_process: bool,
-    /// Whether devices that go wrong on purpose are known.
+    /// Whether devices that are wrong on purpose may be used.
     pub test_subjects: bool,
     /// The unit.
     pub unit: u64,
@@ -46,7 +46,7 @@ struct Said {
 #[derive(clap::Args)]
 pub struct Args {}
 
-/// In the process: what is asked for is read, run and told.
+/// In the process: reads what is asked for, runs it, and prints the answer.
 pub fn alone(_: &Args) -> Result<(), Failure> {
     let mut text = String::new();
     let read = std::io::stdin().take(1 << 20).read_to_string(&mut text);
@@ -78,7 +78,7 @@ pub fn case_by_case(plan: &Plan, ask: &Ask, range: &mut Range) -> Result<(), Str
         range.units.push((info.id.clone(), said.record));
         return Ok(());
     }
-    // What is left to look at, the last part first.
+    // The parts that are still to be run, the last one first.
     let mut open = vec![(unit.first, unit.cases)];
     let mut parts = Vec::new();
     let mut record = UnitRecord {
@@ -140,15 +140,15 @@ pub fn case_by_case(plan: &Plan, ask: &Ask, range: &mut Range) -> Result<(), Str
     Ok(())
 }
 
-/// Has a part run by a process; the text says how that ended if it did not come back.
+/// Has a part run by a process; the error says how the process ended if there is no answer.
 fn part(ask: &Ask) -> Result<Said, String> {
     let program = std::env::current_exe().map_err(|error| format!("this program cannot be started again: {error}"))?;
     let mut command = Command::new(program);
-    // Nobody is to see the address of the database in there.
+    // The process has no use for the database.
     command.args(["campaign", "alone"]).env_remove("VYRE_DB").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().map_err(|error| error.to_string())?;
     if let Some(mut stdin) = child.stdin.take() {
-        // A process that is gone already says so below.
+        // If the process is gone already, that is found below.
         let _ = stdin.write_all(json!(ask).to_string().as_bytes());
     }
     let mut stdout = child.stdout.take().ok_or("it has no standard output")?;
@@ -156,7 +156,7 @@ fn part(ask: &Ask) -> Result<Said, String> {
         let mut text = String::new();
         stdout.read_to_string(&mut text).map(|_| text)
     });
-    // Every dispatch has its deadline; what takes longer than several of them hangs somewhere else.
+    // Every dispatch has its deadline; a process that takes longer than several of them hangs somewhere else.
     let deadline = Instant::now() + Duration::try_from_secs_f64(ask.deadline * 4.0 + 30.0).unwrap_or(Duration::from_secs(600));
     let status = loop {
         match child.try_wait().map_err(|error| error.to_string())? {

@@ -1,6 +1,6 @@
 //! `vyre campaign top`: how far a campaign is, on the whole terminal.
 
-use super::{failure, look};
+use super::{Unseen, Watcher};
 use crate::{Failure, print};
 use ratatui::Frame;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyModifiers};
@@ -10,38 +10,33 @@ use ratatui::text::Line;
 use ratatui::widgets::{Block, Gauge, Paragraph, Row, Table};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
-use vyre_campaign::{ClassStatus, Db, Status};
+use vyre_campaign::{ClassStatus, Db, Status, counted};
 
 /// How often it looks.
 const EVERY: Duration = Duration::from_secs(1);
 
 pub fn top(db: &Db, name: &str, as_json: bool) -> Result<(), Failure> {
     if as_json || !std::io::stdout().is_terminal() {
-        return Err(Failure::Usage("top needs a terminal; `vyre campaign status` says the same once".into()));
+        return Err(Failure::Usage("top needs a terminal; `vyre campaign status` shows the same once".into()));
     }
-    let mut connection = Some(db.connect().map_err(failure)?);
-    let mut seen = look(connection.as_mut().expect("it was just made"), name)?;
-    let mut away = None;
+    let mut watcher = Watcher::new(db, name);
+    let mut told = None;
+    let mut seen = watcher.look(&mut |what| told = Some(what.to_string()))?;
     let mut terminal = ratatui::init();
     let ended = loop {
-        if let Err(error) = terminal.draw(|frame| draw(frame, &seen, away.as_deref())) {
+        if let Err(error) = terminal.draw(|frame| draw(frame, &seen, told.as_deref())) {
             break Err(Failure::Usage(format!("the terminal: {error}")));
         }
-        let began = Instant::now();
-        match keys(began + EVERY) {
+        match keys(Instant::now() + EVERY) {
             Ok(true) => break Ok(()),
             Ok(false) => {}
             Err(error) => break Err(Failure::Usage(format!("the terminal: {error}"))),
         }
-        if connection.is_none() {
-            connection = db.connect().ok();
-        }
-        match connection.as_mut().map(|connection| look(connection, name)) {
-            Some(Ok(status)) => (seen, away) = (status, None),
-            Some(Err(_)) | None => {
-                connection = None;
-                away = Some(format!("{} is out of reach; this is how it was before", db.place()));
-            }
+        told = None;
+        match watcher.look(&mut |what| told = Some(what.to_string())) {
+            Ok(status) => seen = status,
+            Err(Unseen::Away(why)) => told = Some(format!("{why}; this is how it was before")),
+            Err(Unseen::Failed(failure)) => break Err(failure),
         }
     };
     ratatui::restore();
@@ -65,7 +60,7 @@ fn keys(until: Instant) -> std::io::Result<bool> {
     }
 }
 
-fn draw(frame: &mut Frame<'_>, status: &Status, away: Option<&str>) {
+fn draw(frame: &mut Frame<'_>, status: &Status, told: Option<&str>) {
     let state = match (status.is_cancelled, status.is_complete()) {
         (true, _) => "cancelled",
         (false, true) => "complete",
@@ -73,8 +68,8 @@ fn draw(frame: &mut Frame<'_>, status: &Status, away: Option<&str>) {
     };
     let title = format!(" {}: {state}, {} s old; q leaves ", status.campaign, status.age);
     let mut block = Block::bordered().title(title);
-    if let Some(away) = away {
-        block = block.title_bottom(Line::from(away.to_string()).fg(Color::Red));
+    if let Some(told) = told {
+        block = block.title_bottom(Line::from(told.to_string()).fg(Color::Red));
     }
     let inside = block.inner(frame.area());
     frame.render_widget(block, frame.area());
@@ -115,11 +110,11 @@ fn draw(frame: &mut Frame<'_>, status: &Status, away: Option<&str>) {
 fn summary(class: &ClassStatus, units: u64) -> String {
     let left = class.left(units).map_or("—".into(), |left| format!("{left:.0} s"));
     format!(
-        "{:.1} units/s, {left} left; {} workers; {} failures; {} undecided; {} late; {:.1} % run twice",
+        "{:.1} units/s, {left} left; {}; {}; {}; {} late; {:.1} % run twice",
         class.rate,
-        class.there().count(),
-        class.failures,
-        class.conflicts_open,
+        counted(class.there().count() as u64, "worker"),
+        counted(class.failures, "failure"),
+        counted(class.conflicts_open, "conflict"),
         class.late,
         100.0 * class.checked_share()
     )
@@ -168,7 +163,7 @@ mod tests {
         for wanted in [
             "nightly: running",
             "cpu: 250 of 1000 units",
-            "12.5 units/s, 60 s left; 1 workers; 7 failures; 2 undecided",
+            "12.5 units/s, 60 s left; 1 worker; 7 failures; 2 conflicts",
             "worker 3 is not believed",
             "the database is out of reach",
         ] {

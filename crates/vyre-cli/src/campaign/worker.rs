@@ -1,14 +1,14 @@
-//! `vyre campaign work`: a worker with the devices of this machine.
+//! `vyre campaign work`: a worker for the devices of this machine.
 
-use super::{Where, alone, failure};
+use super::{Where, alone, failure, line};
 use crate::conform::{self, stop_on_signals, threads};
-use crate::{Failure, print, warn};
+use crate::{Failure, print};
 use serde_json::json;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use vyre::backend::registry::{acquire, registered_devices};
-use vyre_campaign::{Db, Device, Ended, Hand, Heard, Joined, Link, MakeHand, Settings, Work, work as work_on};
+use vyre_campaign::{Db, Device, Ended, Hand, Heard, Joined, Link, MakeHand, Settings, Work, counted, work as work_on};
 use vyre_conform::Plan;
 use vyre_conform::conform::{Tested, Units};
 use vyre_conform::ledger::Range;
@@ -16,12 +16,12 @@ use vyre_conform::ledger::Range;
 /// Run units of a campaign.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Without --backend every device of this machine that the campaign asks for has its turn. SIGTERM ends the worker with the unit that runs,
-and what is left of its range goes back; SIGKILL costs the range, which somebody else runs after a lease. A database that is away is waited
-for.
+Without --backend every device of this machine that the campaign asks for is used, one after the other. After SIGTERM the worker finishes
+the units that are running and gives the rest of its ranges back; after SIGKILL others run its ranges when its lease is over. While the
+database is out of reach the worker waits.
 
-Exit status: 0 everything that this machine can do is done, or the campaign was cancelled; 1 the worker is not believed; 2 the command line is
-wrong or the database out of reach; 3 it was told to stop, or could not run something.")]
+Exit status: 0 everything that this machine can run is done, or the campaign was cancelled; 1 the worker is not believed; 2 the command line
+is wrong or the database out of reach; 3 the worker was told to stop, or could not run something.")]
 pub struct Args {
     /// The campaign
     name: String,
@@ -42,13 +42,13 @@ pub struct Args {
     /// Keep cases that fail as bundles in this folder
     #[arg(long, value_name = "DIR")]
     bundles: Option<PathBuf>,
-    /// What a claim is worth; from 10s to 60s where the database is to have little to do
+    /// How long the units of one claim are to take; 10s to 60s keep the load of the database low
     #[arg(long, value_name = "TIME", default_value = "20s", value_parser = crate::time::duration)]
     claim: Duration,
-    /// How long a database which is away is waited for
+    /// How long to wait for a database that is out of reach
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = crate::time::duration)]
     patience: Duration,
-    /// One JSON object in the end
+    /// One JSON object for each device, at its end
     #[arg(long)]
     pub json: bool,
     #[arg(long, hide = true)]
@@ -73,10 +73,12 @@ pub fn work(args: &Args) -> Result<(), Failure> {
                 match worked.ended {
                     Ended::Done | Ended::Cancelled => {}
                     Ended::Banned => {
-                        return Err(Failure::Data("this worker is not believed: its answers were not those of others".into()));
+                        return Err(Failure::Data("this worker is not believed: the reference or other workers contradict its answers; `vyre campaign status` says which".into()));
                     }
                     Ended::Stopped => {
-                        let why = problem.unwrap_or_else(|| "the worker was told to stop; what it has done is in".into());
+                        let why = problem.unwrap_or_else(|| {
+                            "the worker was told to stop; its finished units count, and others run the rest".into()
+                        });
                         return Err(Failure::NoVerdict(why));
                     }
                 }
@@ -84,7 +86,10 @@ pub fn work(args: &Args) -> Result<(), Failure> {
         }
     }
     if !has_come {
-        return Err(Failure::Usage(format!("`{}` asks for none of the devices of this machine, but for {classes}", args.name)));
+        return Err(Failure::Usage(format!(
+            "the campaign `{}` has no use for the devices of this machine; it asks for {classes}",
+            args.name
+        )));
     }
     problem.map_or(Ok(()), |why| Err(Failure::NoVerdict(why)))
 }
@@ -102,7 +107,9 @@ fn told(args: &Args, class: &str, worked: &Work) {
             json!({ "device": class, "ended": ended, "units": units, "claims": claims, "late": late, "problem": problem });
         print(&format!("{object}\n"));
     } else {
-        print(&format!("{class}: {ended}; {units} units in {claims} claims, {late} answers came too late\n"));
+        let (units, claims) = (counted(*units, "unit"), counted(*claims, "claim"));
+        let late = if *late == 0 { String::new() } else { format!("; {} came too late", counted(*late, "answer")) };
+        print(&format!("{class}: {ended}; {units} in {claims}{late}\n"));
     }
 }
 
@@ -113,7 +120,7 @@ fn with(args: &Args, db: &Db, backend: &str, stop: &AtomicBool) -> Result<Joined
     let make = |form: &str| conform::subject(&how, form);
     let tested = conform::tested(&how, backend, &make)?;
     let settings = Settings { campaign: args.name.clone(), name: name(), claim: args.claim, patience: args.patience };
-    let tell = |what: &str| warn(&format!("{what}\n"));
+    let tell = |what: &str| line(what);
     let (link, heard) = match Link::join(db, &settings, &device(&tested), stop, &tell).map_err(failure)? {
         Joined::NoClass(there) => return Ok(Joined::NoClass(there)),
         Joined::In(joined) => joined,
@@ -133,7 +140,7 @@ fn with(args: &Args, db: &Db, backend: &str, stop: &AtomicBool) -> Result<Joined
     Ok(Joined::In((heard.class.clone(), worked)))
 }
 
-/// What a campaign is about, as this program understands it. What comes from the database names parts of the suite and nothing else.
+/// The units of a campaign. What comes from the database names parts of the suite and nothing else.
 fn plan(heard: &Heard) -> Result<Plan, Failure> {
     let spec = &heard.spec;
     let plan = conform::plan(&conform::Args::of_suite(&spec.queries, &spec.tier, spec.seed, None)?)?;
@@ -180,7 +187,7 @@ struct OnDevice<'a> {
 
 impl Hand for OnDevice<'_> {
     fn run(&mut self, unit: u64, is_first: bool, range: &mut Range) -> Result<(), String> {
-        // What is run a second time has no faults planted behind it.
+        // Second runs have no blind controls.
         if is_first { self.units.run(unit, range) } else { self.units.part(self.plan.unit(unit), range) }
     }
 

@@ -1,9 +1,9 @@
 //! What devices have shown: the same as in a run on one machine, and side by side.
 
-use crate::server::Server;
 use crate::{Place, ended};
 use serde_json::Value;
 use std::time::{Duration, Instant};
+use vyre_test_postgres::Server;
 
 /// A part of the suite with ops, whole programs, a law and f64.
 const PART: [&str; 4] = ["ops.int.add:u32", "law.ops.int.add:u32", "programs.atomics", "ops.float.add:f64"];
@@ -108,9 +108,14 @@ pub fn watch(server: &mut Server) {
         std::thread::sleep(Duration::from_millis(50));
     }
     assert!(page().contains("no worker has come yet"), "{}", page());
+    // The server is away for longer than it takes to look twice.
+    server.stop();
+    std::thread::sleep(Duration::from_millis(2500));
+    server.start_again();
     assert_eq!(place.vyre(&["campaign", "work", "w", "--in-process"]).0, 0);
     let (code, out, err) = ended(watcher);
     assert_eq!(code, 0, "{out}{err}");
+    assert!(err.contains("the page stays as it is") && err.contains("is there again"), "{err}");
     assert!(!page().contains("http-equiv") && page().contains("complete"), "{}", page());
     let (code, _, err) = place.vyre(&["campaign", "top", "w"]);
     assert!(code == 2 && err.contains("needs a terminal"), "{err}");

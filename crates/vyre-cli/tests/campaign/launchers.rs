@@ -2,10 +2,10 @@
 //! Kubernetes and GitHub.
 
 use crate::Place;
-use crate::server::Server;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use vyre_test_postgres::Server;
 
 const PART: [&str; 3] = ["ops.int.add", "programs.atomics", "law.ops.int.add"];
 

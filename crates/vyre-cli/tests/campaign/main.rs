@@ -1,27 +1,17 @@
 //! `vyre campaign` as users meet it: real processes, a real server, and devices that give bytes.
 
-#[path = "../../../vyre-campaign/tests/server/mod.rs"]
-mod server;
-
 mod devices;
 mod launchers;
 mod trouble;
 
-use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::Value;
-use server::{OWNER, Server};
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
-use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
+use vyre_test_postgres::{OWNER, Server};
 
 fn main() -> ExitCode {
-    let arguments = Arguments::from_args();
-    // Listing needs no server.
-    let server = (!arguments.list).then(|| Server::start(&[]));
-    let shared = Arc::new(Mutex::new(server));
-    type Test = (&'static str, fn(&mut Server));
-    let tests: [Test; 10] = [
+    vyre_test_postgres::run(&[
         ("a_campaign_has_the_root_of_a_run_on_one_machine", devices::same_root),
         ("devices_are_shown_side_by_side", devices::matrix),
         ("a_page_refreshes_until_all_is_done", devices::watch),
@@ -32,22 +22,7 @@ fn main() -> ExitCode {
         ("a_campaign_that_is_cancelled_sends_its_workers_home", trouble::cancel),
         ("shards_are_put_together", launchers::shards),
         ("launchers_are_right_as_far_as_this_machine_can_say", launchers::files),
-    ];
-    let trial = |(name, test): Test| {
-        let shared = shared.clone();
-        Trial::test(name, move || {
-            let mut server = shared.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            let server = server.as_mut().expect("it was started");
-            let run = std::panic::AssertUnwindSafe(|| test(server));
-            std::panic::catch_unwind(run).map_err(|said| {
-                let text = said.downcast_ref::<String>().cloned();
-                Failed::from(text.or_else(|| said.downcast_ref::<&str>().map(|text| (*text).to_string())).unwrap_or_default())
-            })
-        })
-    };
-    let conclusion = libtest_mimic::run(&arguments, tests.into_iter().map(trial).collect());
-    drop(shared);
-    conclusion.exit_code()
+    ])
 }
 
 /// A folder to be in, and a database.

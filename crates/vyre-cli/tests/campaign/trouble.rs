@@ -1,8 +1,8 @@
 //! Signals, restarts, mistakes, secrets, and connections that nobody else may read.
 
-use crate::server::{OWNER, Server, send};
 use crate::{Place, ended};
 use std::time::{Duration, Instant};
+use vyre_test_postgres::{OWNER, Server, send};
 
 /// Waits until so many units of a campaign are done.
 fn until(server: &Server, place: &Place, units: u64) {
@@ -33,7 +33,7 @@ pub fn restart(server: &mut Server) {
     // One is told to end, and gives back what it holds.
     send(one.id(), "TERM");
     let (code, out, err) = ended(one);
-    assert!(code == 3 && out.contains("bulk: stopped") && err.contains("what it has done is in"), "{code} {out}{err}");
+    assert!(code == 3 && out.contains("bulk: stopped") && err.contains("its finished units count"), "{code} {out}{err}");
     assert!(err.contains("nothing is lost, and it is tried again") && err.contains("is there again"), "{err}");
     assert_eq!(
         server.sql(
@@ -81,12 +81,12 @@ pub fn mistakes(server: &mut Server) {
         (&["campaign", "work", "c"], Some(shy("")), 2, "password"),
         (&["campaign", "work", "c"], Some(shy(":right")), 2, "GRANT vyre_worker"),
         (&["campaign", "work", "d"], None, 2, "there is no campaign `d`"),
-        (&["campaign", "status", "d"], None, 2, "there is no campaign `d`; there is c"),
+        (&["campaign", "status", "d"], None, 2, "there is no campaign `d`; there are: c"),
         (
             &["campaign", "work", "c", "--backend", "reference"],
             None,
             2,
-            "asks for none of the devices of this machine, but for bulk",
+            "has no use for the devices of this machine; it asks for bulk",
         ),
         (&["campaign", "create", "c", "--device", "bulk"], None, 2, "take another name"),
         (&["campaign", "create", "x", "my.vyre", "--device", "bulk"], None, 2, "is a file of one machine"),

@@ -1,24 +1,33 @@
-//! A PostgreSQL server of the tests' own: in a temporary folder, on a Unix socket, with fsync, ended by its process id.
+//! A PostgreSQL server for the tests and measurements of campaigns: in a temporary folder, on a Unix socket, with fsync.
 //!
-//! The server does not run as root, so for root it runs as the user of Debian's package. Without PostgreSQL the tests fail.
+//! The server refuses to run as root, so for root it runs as the user of Debian's package. If PostgreSQL is not installed everything here
+//! panics and says what to install: no test about it may pass without it.
+
+mod harness;
+mod numbers;
+
+pub use harness::{Test, run};
+pub use numbers::{plan, record};
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// The user that made the cluster, who may do everything.
+/// The user that owns the server and may do everything.
 pub const OWNER: &str = "owner";
 
+/// A server that runs until it is dropped.
 pub struct Server {
     folder: TempDir,
     process: Option<Child>,
     options: Vec<String>,
     port: u16,
-    databases: std::sync::atomic::AtomicU32,
+    databases: AtomicU32,
 }
 
 /// Where the programs of the server are.
@@ -52,9 +61,9 @@ fn server_user() -> Option<(u32, u32)> {
     })
 }
 
-#[allow(dead_code, reason = "each of the test programs that have this file uses a part of it")]
 impl Server {
-    /// With these settings beside the usual ones.
+    /// Starts one, with these settings beside the usual ones.
+    #[must_use]
     pub fn start(options: &[&str]) -> Server {
         let folder = tempfile::Builder::new().prefix("vyre-postgres").tempdir().expect("a temporary folder");
         let everyone = fs::Permissions::from_mode(0o755);
@@ -77,16 +86,19 @@ impl Server {
         let made = made.expect("initdb starts");
         assert!(made.status.success(), "initdb: {}", String::from_utf8_lossy(&made.stderr));
         let options = options.iter().map(|option| (*option).to_string()).collect();
-        let mut server = Server { folder, process: None, options, port: 5432, databases: Default::default() };
+        let mut server = Server { folder, process: None, options, port: 5432, databases: AtomicU32::new(0) };
         server.launch();
         server
     }
 
+    /// The folder of everything that belongs to the server.
+    #[must_use]
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
     /// The folder of the server's data.
+    #[must_use]
     pub fn data(&self) -> PathBuf {
         self.folder.path().join("data")
     }
@@ -103,7 +115,7 @@ impl Server {
         self.wait_until_there();
     }
 
-    /// Ends the server at once, as a power cut would, and starts it again: its log has to be replayed.
+    /// Ends the server at once, as a power cut would, and starts it again: it has to replay its log.
     pub fn restart_immediately(&mut self) {
         self.signal("QUIT");
         if let Some(mut process) = self.process.take() {
@@ -112,7 +124,7 @@ impl Server {
         self.launch();
     }
 
-    /// Ends the server and does not start it again.
+    /// Ends the server.
     pub fn stop(&mut self) {
         self.signal("INT");
         if let Some(mut process) = self.process.take() {
@@ -120,7 +132,7 @@ impl Server {
         }
     }
 
-    /// Restarts it with TLS on a port of the loopback address; gives the port, and the certificate that it shows.
+    /// Restarts the server with TLS on a port of the loopback address; gives the port and the server's certificate.
     pub fn encrypt(&mut self) -> (u16, PathBuf) {
         let folder = self.data();
         let (key, certificate) = (folder.join("server.key"), folder.join("server.crt"));
@@ -156,6 +168,7 @@ impl Server {
         (port, shown)
     }
 
+    /// Starts the server after [`Server::stop`].
     pub fn start_again(&mut self) {
         self.launch();
     }
@@ -175,15 +188,17 @@ impl Server {
         }
     }
 
-    /// A database of its own.
+    /// Creates an empty database, and gives its name.
+    #[must_use]
     pub fn database(&self) -> String {
-        let number = self.databases.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let number = self.databases.fetch_add(1, Ordering::Relaxed);
         let name = format!("db{number}");
         self.sql_of("postgres", &format!("CREATE DATABASE {name}")).expect("a database");
         name
     }
 
-    /// Its address, for this user.
+    /// The URL of a database, for this user.
+    #[must_use]
     pub fn url(&self, user: &str, database: &str) -> String {
         let socket = self.folder.path().join("socket").display().to_string().replace('/', "%2F");
         format!("postgres://{user}@{socket}/{database}")
@@ -194,7 +209,11 @@ impl Server {
         self.sql_of(database, text).unwrap_or_else(|said| panic!("{text}: {said}"))
     }
 
-    /// The same, if it may fail.
+    /// The same for what may fail.
+    ///
+    /// # Errors
+    ///
+    /// What `psql` wrote to its standard error.
     pub fn sql_of(&self, database: &str, text: &str) -> Result<String, String> {
         let mut command = Command::new(programs().join("psql"));
         command.arg("-h").arg(self.folder.path().join("socket")).args([
@@ -215,7 +234,6 @@ impl Server {
 }
 
 /// Sends a signal to one process.
-#[allow(dead_code, reason = "each of the test programs that have this file uses a part of it")]
 pub fn send(process: u32, signal: &str) {
     let _ = Command::new("kill").args([&format!("-{signal}"), &process.to_string()]).stderr(Stdio::null()).status();
 }
