@@ -10,7 +10,9 @@
 //!   never gets there (`if i >= len(out) { return }`), for the rest of the region.
 //!
 //! What a condition says is about values, known by their numbers (see `numbers.rs`), and is forgotten at the end of the region it
-//! governs. [`Flow`] walks the form in order and knows at every instruction what holds there.
+//! governs. [`Flow`] walks the form in order and knows at every instruction what holds there. The number of a value is the first value
+//! like it, which may stand where a condition holds that says nothing here: so what a value is known to be without any condition is
+//! kept apart, and what its definition adds to that is learned like a condition, for the rest of its region.
 //!
 //! Cost: a walk over the form; each condition is looked at once.
 
@@ -183,6 +185,30 @@ fn binary(op: BinaryOp, a: &Range, b: &Range) -> Range {
     }
 }
 
+/// The range of an op, by those of its operands.
+fn op_of(op: &Op, range: impl Fn(Value) -> Range) -> Range {
+    match op {
+        Op::Unary { op, ty: Scalar::U32, operand } => unary(*op, &range(*operand)),
+        // The bit counts of wider types.
+        Op::Unary { op: UnaryOp::Popcount | UnaryOp::Clz | UnaryOp::Ctz, ty, .. } => Range::new(0, ty.bits()),
+        Op::Binary { op, ty: Scalar::U32, left, right } => binary(*op, &range(*left), &range(*right)),
+        Op::Ternary { op: TernaryOp::Select, operands: [_, yes, no], .. } => range(*yes).or(&range(*no)),
+        Op::Cast { from: Scalar::U32, to: Scalar::Bool, value } => {
+            let number = range(*value);
+            Range::new(u32::from(number.low > 0), u32::from(number.high > 0))
+        }
+        Op::Cast { from: Scalar::U32, value, .. } => range(*value),
+        Op::Cast { from: Scalar::Bool, value, .. } => Range::new(0, 1).and(&range(*value)),
+        Op::Unary { .. }
+        | Op::Binary { .. }
+        | Op::Ternary { op: TernaryOp::Fma, .. }
+        | Op::Cast { .. }
+        | Op::Bitcast { .. }
+        | Op::Vector { .. }
+        | Op::Extract { .. } => Range::any(),
+    }
+}
+
 /// By value: which numbers it can be, wherever it is defined. What conditions say about it elsewhere is not part of this.
 #[derive(Clone, Debug)]
 pub struct Ranges(Vec<Range>);
@@ -207,8 +233,12 @@ impl Ranges {
 pub(super) struct Flow<'a> {
     pub ssa: &'a Ssa,
     pub numbers: Numbers,
-    /// By value: what it can be, wherever it is defined.
+    /// By value: what it can be where it is defined.
     pub ranges: Vec<Range>,
+    /// By value: what it, and every value like it, can be wherever it stands.
+    anywhere: Vec<Range>,
+    /// By number: what the values of that number can be where they are defined.
+    defined: Vec<Option<Range>>,
     /// By number: what holds here beside that, and what it was before each change.
     learned: Vec<Option<Range>>,
     log: Vec<(Value, Option<Range>)>,
@@ -224,6 +254,8 @@ impl<'a> Flow<'a> {
             ssa,
             numbers: Numbers::of(ssa),
             ranges: vec![Range::any(); ssa.values.len()],
+            anywhere: vec![Range::any(); ssa.values.len()],
+            defined: vec![None; ssa.values.len()],
             learned: vec![None; ssa.values.len()],
             log: Vec::new(),
             less: Vec::new(),
@@ -231,7 +263,8 @@ impl<'a> Flow<'a> {
         };
         for n in 0..ssa.values.len() {
             if let Def::Leaf(leaf) = ssa.values[n].def {
-                flow.ranges[n] = flow.leaf(leaf, ssa.values[n].ty);
+                let range = flow.leaf(leaf, ssa.values[n].ty);
+                flow.define(Value(n as u32), range, range);
             }
         }
         flow
@@ -242,9 +275,26 @@ impl<'a> Flow<'a> {
         self.region(self.ssa.root, visit);
     }
 
-    /// What a value can be here.
+    /// Notes what a value can be where it is defined, which is here, and what every value like it can be.
+    fn define(&mut self, value: Value, here: Range, anywhere: Range) {
+        self.ranges[value.index()] = here;
+        self.anywhere[value.index()] = anywhere;
+        let number = self.numbers.of_value(value);
+        let defined = &mut self.defined[number.index()];
+        *defined = Some(defined.map_or(here, |others| others.or(&here)));
+        if here != anywhere {
+            self.learn(value, here);
+        }
+    }
+
+    /// What the values of a number can be, wherever one of them is defined.
+    pub fn of_number(&self, number: Value) -> Range {
+        self.defined[number.index()].unwrap_or(self.anywhere[number.index()])
+    }
+
+    /// What a value, or one of its number, can be here.
     pub fn range(&self, value: Value) -> Range {
-        let known = self.ranges[value.index()];
+        let known = self.anywhere[value.index()];
         match &self.learned[self.numbers.of_value(value).index()] {
             Some(learned) => known.and(learned),
             None => known,
@@ -254,7 +304,7 @@ impl<'a> Flow<'a> {
     /// What a value can be here, by what its operands can be here.
     pub fn refined(&self, value: Value) -> Range {
         match self.ssa.op(value) {
-            Some(op) => self.range(value).and(&self.op(op)),
+            Some(op) => self.range(value).and(&op_of(op, |operand| self.range(operand))),
             None => self.range(value),
         }
     }
@@ -332,12 +382,17 @@ impl<'a> Flow<'a> {
     fn inst(&mut self, id: InstId, visit: &mut impl FnMut(&Flow<'a>, InstId)) {
         let inst = self.ssa.inst(id);
         match &inst.kind {
-            InstKind::Op(op) => self.ranges[inst.results[0].index()] = self.op(op),
+            InstKind::Op(op) => {
+                let here = op_of(op, |operand| self.range(operand));
+                let anywhere = op_of(op, |operand| self.anywhere[operand.index()]);
+                self.define(inst.results[0], here, anywhere);
+            }
             InstKind::Load { buffer, .. } => {
                 // Elements narrower than the value they load as.
                 let buffer = self.ssa.kernel.buffer(*buffer);
                 if let (Some(bits @ 1..32), ValueType::Scalar(Scalar::U32)) = (buffer.element.bits(), buffer.value) {
-                    self.ranges[inst.results[0].index()] = Range::new(0, u32::MAX >> (32 - bits));
+                    let range = Range::new(0, u32::MAX >> (32 - bits));
+                    self.define(inst.results[0], range, range);
                 }
             }
             InstKind::If { cond, then, otherwise } => self.branch(id, *cond, [*then, *otherwise], visit),
@@ -367,8 +422,9 @@ impl<'a> Flow<'a> {
             }
             self.forget(mark, less);
         }
+        // No other value is like a result of an `if` or of a loop, or a counter: what uses it stands where it is defined.
         for (result, range) in results.iter().zip(merged.unwrap_or_default()) {
-            self.ranges[result.index()] = range;
+            self.define(*result, range, range);
         }
         match arms.map(|arm| ssa.region(arm).end.is_yield()) {
             [true, false] => self.assume(cond, true),
@@ -388,7 +444,8 @@ impl<'a> Flow<'a> {
         let ssa = self.ssa;
         let (mark, less) = (self.log.len(), self.less.len());
         let counter = ssa.region(body).args[0];
-        self.ranges[counter.index()] = self.range(to).less(self.range(from).low, u32::MAX);
+        let counted = self.range(to).less(self.range(from).low, u32::MAX);
+        self.define(counter, counted, counted);
         self.less.push((counter, self.numbers.of_value(to)));
         self.loops.push(inits.iter().map(|init| self.range(*init)).collect());
         self.region(body, visit);
@@ -396,32 +453,9 @@ impl<'a> Flow<'a> {
             self.hand_on(values);
         }
         let results = self.loops.pop().unwrap_or_default();
-        for (result, range) in ssa.inst(id).results.iter().zip(results) {
-            self.ranges[result.index()] = range;
-        }
         self.forget(mark, less);
-    }
-
-    fn op(&self, op: &Op) -> Range {
-        match op {
-            Op::Unary { op, ty: Scalar::U32, operand } => unary(*op, &self.range(*operand)),
-            // The bit counts of wider types.
-            Op::Unary { op: UnaryOp::Popcount | UnaryOp::Clz | UnaryOp::Ctz, ty, .. } => Range::new(0, ty.bits()),
-            Op::Binary { op, ty: Scalar::U32, left, right } => binary(*op, &self.range(*left), &self.range(*right)),
-            Op::Ternary { op: TernaryOp::Select, operands: [_, yes, no], .. } => self.range(*yes).or(&self.range(*no)),
-            Op::Cast { from: Scalar::U32, to: Scalar::Bool, value } => {
-                let number = self.range(*value);
-                Range::new(u32::from(number.low > 0), u32::from(number.high > 0))
-            }
-            Op::Cast { from: Scalar::U32, value, .. } => self.range(*value),
-            Op::Cast { from: Scalar::Bool, value, .. } => Range::new(0, 1).and(&self.range(*value)),
-            Op::Unary { .. }
-            | Op::Binary { .. }
-            | Op::Ternary { op: TernaryOp::Fma, .. }
-            | Op::Cast { .. }
-            | Op::Bitcast { .. }
-            | Op::Vector { .. }
-            | Op::Extract { .. } => Range::any(),
+        for (result, range) in ssa.inst(id).results.iter().zip(results) {
+            self.define(*result, range, range);
         }
     }
 

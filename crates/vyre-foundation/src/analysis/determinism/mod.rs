@@ -527,10 +527,10 @@ impl<'a> Prover<'a> {
             Atom::Count(Builtin::WorkgroupCount(axis)) if self.fixed => numbers(1, u32::MAX / size(axis).max(1)),
             Atom::Count(Builtin::WorkgroupCount(_) | Builtin::SubgroupSize) => numbers(1, u32::MAX),
             Atom::Value(value) => {
-                let range = self.flow.ranges[value.index()];
+                let range = self.flow.of_number(value);
                 numbers(range.low, range.high)
             }
-            Atom::Most(value) => numbers(0, self.flow.ranges[value.index()].high),
+            Atom::Most(value) => numbers(0, self.flow.of_number(value).high),
         }
     }
 }
