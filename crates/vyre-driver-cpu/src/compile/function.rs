@@ -2,7 +2,7 @@
 
 use super::context::Context;
 use super::facts::Facts;
-use super::geometry::Geometry;
+use super::geometry::{Geometry, WIDTH};
 use super::lower::{Lower, Pool};
 use super::places::Places;
 use super::segments::Item;
@@ -37,6 +37,7 @@ impl<'a> Lower<'a> {
             leaves: HashMap::new(),
             vector_leaves: HashMap::new(),
             lengths: HashMap::new(),
+            word_counts: HashMap::new(),
             mask: None,
             scopes: Vec::new(),
             arm: None,
@@ -49,8 +50,10 @@ impl<'a> Lower<'a> {
             group: None,
             scratch: 0,
             slots: Slots::default(),
+            rewritten: Vec::new(),
             in_block_head: false,
             in_cold: false,
+            is_whole: false,
             decided: None,
             prefix: None,
             refused: None,
@@ -83,14 +86,23 @@ impl<'a> Lower<'a> {
         let block = if one_row { start } else { self.new_g() };
         self.row = (!one_row).then(|| [self.new_g(), self.new_g()]);
         (self.block, self.flat_end) = (Some(block), Some(end));
-        let before = std::mem::take(&mut self.code);
-        self.whole_block();
-        let body = std::mem::replace(&mut self.code, before);
-        let head = std::mem::take(&mut self.block_head);
+        // What is left of a range that is not whole blocks is done one vector at a time, so that no other block has a mask.
+        let whole = self.geometry.parts;
+        self.is_whole = whole > 1 && self.geometry.has_tail();
+        let (head, body) = self.block_code();
+        let rest = std::mem::replace(&mut self.is_whole, false).then(|| {
+            self.forget_blocks();
+            self.set_parts(1);
+            let rest = self.block_code();
+            self.set_parts(whole);
+            rest
+        });
         // The loops over z and y, from the outside.
         let around = self.row.map(|[y, z]| [(z, rows[1]), (y, rows[0])]);
         let heads: Vec<(G, u32, Label)> =
             around.into_iter().flatten().map(|(row, count)| (row, count, self.new_label())).collect();
+        let lanes = self.geometry.lanes() as i32;
+        let last = rest.is_some().then(|| self.g2(G2::sub, Width::W64, end, GSrc::Imm(lanes)));
         for (row, _, again) in &heads {
             self.push(Inst::GImm { d: *row, imm: 0 });
             self.push(Inst::LoopBegin);
@@ -99,15 +111,19 @@ impl<'a> Lower<'a> {
         if !one_row {
             self.push(Inst::GMov { width: Width::W64, d: block, a: start });
         }
-        let again = self.new_label();
-        self.push(Inst::LoopBegin);
-        self.push(Inst::Label(again));
-        self.code.extend(head);
-        self.code.extend(body);
-        let lanes = self.geometry.lanes() as i32;
-        self.push(Inst::G2 { op: G2::add, width: Width::W64, d: block, a: block, b: GSrc::Imm(lanes) });
-        self.push(Inst::JumpIf { cond: Cond::Below, width: Width::W64, a: block, b: end.into(), to: again });
-        self.push(Inst::LoopEnd);
+        match (last, rest) {
+            (Some(last), Some((rest_head, rest))) => {
+                let (few, done) = (self.new_label(), self.new_label());
+                // With its sign: a range may be shorter than a block.
+                self.push(Inst::JumpIf { cond: Cond::Greater, width: Width::W64, a: block, b: last.into(), to: few });
+                self.flat_blocks(block, lanes, (head, body), Cond::LessEqual, last);
+                self.push(Inst::Label(few));
+                self.push(Inst::JumpIf { cond: Cond::AboveEqual, width: Width::W64, a: block, b: end.into(), to: done });
+                self.flat_blocks(block, WIDTH as i32, (rest_head, rest), Cond::Below, end);
+                self.push(Inst::Label(done));
+            }
+            (_, _) => self.flat_blocks(block, lanes, (head, body), Cond::Below, end),
+        }
         for (row, count, again) in heads.into_iter().rev() {
             self.push(Inst::G2 { op: G2::add, width: Width::W32, d: row, a: row, b: GSrc::Imm(1) });
             let b = GSrc::Imm(count as i32);
@@ -117,6 +133,26 @@ impl<'a> Lower<'a> {
         // Leaves of workgroups do not change in between.
         let group_head = std::mem::take(&mut self.group_head);
         self.entry.extend(group_head);
+    }
+
+    /// A loop over blocks of so many lanes, again as long as the next one's first lane compares with a limit like this.
+    fn flat_blocks(&mut self, block: G, lanes: i32, (head, body): (Vec<Inst>, Vec<Inst>), cond: Cond, limit: G) {
+        let again = self.new_label();
+        self.push(Inst::LoopBegin);
+        self.push(Inst::Label(again));
+        self.code.extend(head);
+        self.code.extend(body);
+        self.push(Inst::G2 { op: G2::add, width: Width::W64, d: block, a: block, b: GSrc::Imm(lanes) });
+        self.push(Inst::JumpIf { cond, width: Width::W64, a: block, b: limit.into(), to: again });
+        self.push(Inst::LoopEnd);
+    }
+
+    /// The code of a block, and what stands at its beginning.
+    fn block_code(&mut self) -> (Vec<Inst>, Vec<Inst>) {
+        let before = std::mem::take(&mut self.code);
+        self.whole_block();
+        let body = std::mem::replace(&mut self.code, before);
+        (std::mem::take(&mut self.block_head), body)
     }
 
     /// All of the program for one block.
@@ -159,10 +195,7 @@ impl<'a> Lower<'a> {
     fn single_segment(&mut self) {
         let block = (self.geometry.blocks() > 1).then(|| self.new_g());
         self.block = block;
-        let before = std::mem::take(&mut self.code);
-        self.whole_block();
-        let body = std::mem::replace(&mut self.code, before);
-        let head = std::mem::take(&mut self.block_head);
+        let (head, body) = self.block_code();
         let Some(block) = block else {
             self.code.extend(head);
             self.code.extend(body);

@@ -4,7 +4,7 @@
 
 use super::active::{Blocks, Extent};
 use super::control::End;
-use super::fuse::Order;
+use super::fuse::{Order, accesses};
 use super::geometry::WIDTH;
 use super::leaves::MachineLeaf;
 use super::lower::{Lower, Scope};
@@ -139,6 +139,9 @@ impl Lower<'_> {
         range: Option<Range<u32>>,
     ) {
         self.forget_blocks();
+        let mut touches = Vec::new();
+        segment.insts.iter().for_each(|id| accesses(self.ssa, *id, &mut touches));
+        self.rewritten = touches.into_iter().filter(|touch| touch.writes).map(|touch| touch.buffer).collect();
         let several = self.geometry.blocks() > 1;
         let before = std::mem::take(&mut self.code);
         let outer_head = std::mem::take(&mut self.block_head);
@@ -251,7 +254,7 @@ impl Lower<'_> {
     /// The mask that a block begins with.
     pub fn enter_block(&mut self, is_first: bool, next: Label) {
         // Where it is known who has something to do, nobody else does anything that can be seen.
-        let tail = if self.geometry.has_tail() && !self.is_decided() && !self.planted(Fault::TailIsThere) {
+        let tail = if self.geometry.has_tail() && !self.is_whole && !self.is_decided() && !self.planted(Fault::TailIsThere) {
             Some(self.tail_mask())
         } else {
             None

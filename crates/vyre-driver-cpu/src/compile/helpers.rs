@@ -110,6 +110,30 @@ fn compute(frame: *mut u8, argument: u64, which: u32) {
     }
 }
 
+/// The argument of [`divide`].
+pub(crate) fn divide_argument(op: BinaryOp, ty: Scalar) -> u64 {
+    u64::from(op == BinaryOp::Rem) | u64::from(ty == Scalar::I64) << 1
+}
+
+/// Quotients or remainders of the elements of two vectors of 64 bits each.
+pub(crate) extern "sysv64" fn divide(frame: *mut u8, _: *mut u8, argument: u64) {
+    let each = |op: fn(u64, u64) -> u64| {
+        for n in 0..4 {
+            // SAFETY: the frame has its areas, each with room for 64 elements.
+            unsafe {
+                let read = |area: usize| frame.add(area + 8 * n).cast::<u64>().read_unaligned();
+                frame.add(area::RESULT + 8 * n).cast::<u64>().write_unaligned(op(read(area::FIRST), read(area::SECOND)));
+            }
+        }
+    };
+    match argument {
+        0 => each(|a, b| a.checked_div(b).unwrap_or(a)),
+        1 => each(|a, b| a.checked_rem(b).unwrap_or(0)),
+        2 => each(|a, b| if b == 0 { a } else { a.cast_signed().wrapping_div(b.cast_signed()).cast_unsigned() }),
+        _ => each(|a, b| if b == 0 { 0 } else { a.cast_signed().wrapping_rem(b.cast_signed()).cast_unsigned() }),
+    }
+}
+
 /// Floats to bits of a small format, one per 32-bit element.
 pub(crate) extern "sysv64" fn narrow(frame: *mut u8, _: *mut u8, argument: u64) {
     let formats = [&small::F16, &small::BF16, &small::F8E4M3, &small::F8E5M2];

@@ -94,6 +94,8 @@ pub(crate) struct Lower<'a> {
     pub vector_leaves: HashMap<VectorLeaf, Parts>,
     /// Lengths of buffers that indices are compared with, and whether with their sign.
     pub lengths: HashMap<(BufferId, bool), V>,
+    /// How many whole words buffers of smaller elements have.
+    pub word_counts: HashMap<BufferId, V>,
     pub mask: Mask,
     pub scopes: Vec<Scope>,
     /// The arm that code is in, of the innermost `if` with masks.
@@ -115,10 +117,14 @@ pub(crate) struct Lower<'a> {
     pub scratch: usize,
     /// Values that later segments find in memory: by value and component, the place of its slot.
     pub slots: Slots,
+    /// Buffers that the segment writes to.
+    pub rewritten: Vec<BufferId>,
     /// Whether code goes to the start of the block.
     pub in_block_head: bool,
     /// Whether code hardly ever runs, so that nothing is prepared for it.
     pub in_cold: bool,
+    /// Whether all lanes of the block are somebody, although those of others may not be.
+    pub is_whole: bool,
     /// A condition whose outcome is known in this segment.
     pub decided: Option<Decided>,
     /// A mask that is the beginning of a vector.

@@ -16,6 +16,7 @@ mod choose;
 mod context;
 mod control;
 mod copies;
+mod early;
 mod facts;
 mod function;
 mod fuse;
@@ -39,6 +40,7 @@ mod shape;
 mod shared;
 pub(crate) mod show;
 mod slots;
+mod strength;
 mod subgroups;
 mod traps;
 mod unroll;
@@ -138,8 +140,12 @@ impl Machine {
 fn prepared(kernel: &Arc<Kernel>, fault: Option<Fault>) -> Ssa {
     let mut ssa = Ssa::of(kernel);
     ssa.optimize();
+    early::early_returns(&mut ssa);
+    strength::divide_by_shifts(&mut ssa);
     hoist::hoist(&mut ssa, fault);
     unroll::unroll(&mut ssa, fault);
+    // By numbers that were a matter of the counter.
+    strength::divide_by_shifts(&mut ssa);
     ssa
 }
 

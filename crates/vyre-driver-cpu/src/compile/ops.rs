@@ -12,7 +12,7 @@ use crate::compile::helpers::area;
 use crate::compile::lower::{Lower, is_float, is_wide, width_of};
 use crate::compile::places::{Loc, Locs, Parts};
 use crate::compile::shape::Shape;
-use crate::machine::lir::{Fma, G2, GSrc, Inst, LoadKind, Mem, Shift, Src, StoreKind, V3, Widen, Width};
+use crate::machine::lir::{Fma, G2, GSrc, Helper, Inst, LoadKind, Mem, Shift, Src, StoreKind, V3, Widen, Width};
 use crate::machine::reg::V;
 use elementary::Wanted;
 use smallvec::{SmallVec, smallvec};
@@ -148,10 +148,25 @@ impl Lower<'_> {
                 if is_wide(ty) && is_amount(op) {
                     b = b.into_iter().flat_map(|b| self.widen_amount(b).map(Src::Reg)).collect();
                 }
+                if matches!(op, BinaryOp::Min | BinaryOp::Max) && is_float(ty) {
+                    let may_be_nan = [left, right].map(|value| self.may_be_nan(value));
+                    let literal = self.ssa.literal(right);
+                    let each = |lower: &mut Self, a: V, b: Src| {
+                        let known = literal.and_then(|bits| lower.min_max_literal(op, ty, a, bits));
+                        known.unwrap_or_else(|| lower.min_max(op, ty, a, b, may_be_nan))
+                    };
+                    return a.into_iter().zip(b).map(|(a, b)| each(self, a, b)).collect();
+                }
                 // A literal shift is an instruction of its own.
                 if let (Some(by), true) = (self.ssa.literal(right), is_amount(op)) {
                     let results: Parts = a.into_iter().map(|a| self.shift_by_literal(op, ty, a, by as u32)).collect();
                     return results;
+                }
+                if let (BinaryOp::Div | BinaryOp::Rem, Scalar::U32 | Scalar::I32, Some(by @ 1..)) =
+                    (op, ty, self.ssa.literal(right))
+                {
+                    let signed = ty == Scalar::I32;
+                    return a.into_iter().map(|a| self.divide_by_literal(op, signed, a, by as u32)).collect();
                 }
                 if let (BinaryOp::Div, Some(inverse)) = (op, self.exact_inverse(ty, right)) {
                     let b = self.constant(ty, inverse);
@@ -339,14 +354,19 @@ impl Lower<'_> {
         self.call_lanes(argument, a, Some(b), op.info().result_type(ty) == Some(Scalar::Bool), is_wide(ty))
     }
 
-    fn call_lanes(&mut self, argument: u64, a: V, b: Option<V>, is_bool: bool, wide: bool) -> V {
+    /// Calls a function on the elements of one or two vectors.
+    fn call(&mut self, helper: Helper, argument: u64, a: V, b: Option<V>) -> V {
         self.frame(area::BYTES);
         self.push(Inst::Store { kind: StoreKind::Full, to: Mem::frame(area::FIRST), v: a });
         if let Some(v) = b {
             self.push(Inst::Store { kind: StoreKind::Full, to: Mem::frame(area::SECOND), v });
         }
-        self.push(Inst::Call { helper: helpers::lanes, argument });
-        let v = self.load(LoadKind::Full, Mem::frame(area::RESULT));
+        self.push(Inst::Call { helper, argument });
+        self.load(LoadKind::Full, Mem::frame(area::RESULT))
+    }
+
+    fn call_lanes(&mut self, argument: u64, a: V, b: Option<V>, is_bool: bool, wide: bool) -> V {
+        let v = self.call(helpers::lanes, argument, a, b);
         if !is_bool {
             return v;
         }

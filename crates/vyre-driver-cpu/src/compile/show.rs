@@ -82,7 +82,11 @@ pub fn decisions(program: &Program) -> Result<String, Report> {
 }
 
 fn tail(geometry: &Geometry) -> &'static str {
-    if geometry.has_tail() { ", the last block under a mask" } else { "" }
+    match (geometry.has_tail(), geometry.flat && geometry.parts > 1) {
+        (false, _) => "",
+        (true, false) => ", the last block under a mask",
+        (true, true) => ", what is left of a range one vector at a time",
+    }
 }
 
 fn segments(items: &[Item]) -> String {

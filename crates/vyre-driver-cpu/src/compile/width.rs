@@ -44,8 +44,8 @@ pub(crate) fn candidates(ssa: &Ssa, one: &Geometry, facts: &Facts) -> (Vec<u32>,
         .into_iter()
         .filter(|parts| {
             let geometry = Geometry::new(size, *parts, may_be_flat);
-            // The last block of a range has a mask; where invocations are done early all have one anyway.
-            let no_more_masks = !geometry.has_tail() || one.has_tail() || geometry.flat && retires;
+            // What is left of a range is done one vector at a time.
+            let no_more_masks = !geometry.has_tail() || one.has_tail() || geometry.flat;
             let fits = (geometry.rows || !one.rows) && no_more_masks;
             let not_wasted = geometry.flat || geometry.total().div_ceil(geometry::WIDTH) >= *parts;
             let most = if diverges { wants.clamp(2, 4) } else { wants.max(4) };

@@ -1,3 +1,7 @@
+//! Loads ask for what is read later.
+//!
+//! Where workgroups have barriers, the machine does not look ahead to the loads of the next one: each asks for what is read as far ahead.
+//!
 //! Loads of loops that stride through memory ask for what they read some iterations later.
 //!
 //! Where iterations read what lies side by side the machine finds out by itself what comes next. It does not across pages: a loop that goes
@@ -26,6 +30,9 @@ const SHORT: u32 = 4 * AHEAD as u32;
 
 /// The most bytes ahead, so that they fit an address.
 const MOST: u64 = 1 << 28;
+
+/// How many workgroups ahead of the one that reads.
+const GROUPS_AHEAD: usize = 2;
 
 /// Bytes of a line.
 const LINE: usize = 64;
@@ -66,7 +73,10 @@ fn step(ssa: &Ssa, index: Value, counter: Value, depth: u32) -> Option<Step> {
 impl Lower<'_> {
     /// Asks for what a load of elements side by side, which begin at `at`, reads some iterations later.
     pub(super) fn ask_ahead(&mut self, buffer: BufferId, element: Element, index: Value, first: G, at: Mem) {
-        let Some(around) = self.loops.last().map(|around| around.inst).filter(|_| !self.in_cold) else { return };
+        if self.in_cold {
+            return;
+        }
+        let Some(around) = self.loops.last().map(|around| around.inst) else { return self.ask_for_next(buffer, element, at) };
         let ssa = self.ssa;
         let InstKind::Loop { body, .. } = ssa.inst(around).kind else { return };
         let few = self.facts.loops.trips(around).is_some_and(|trips| trips.at_most < SHORT);
@@ -95,6 +105,21 @@ impl Lower<'_> {
         let length = self.geometry.lanes() as usize * bytes;
         for byte in (0..length).step_by(LINE).chain([length - 1]) {
             self.push(Inst::Prefetch { from: from.plus(byte) });
+        }
+    }
+
+    /// Asks for what workgroups to come read there.
+    fn ask_for_next(&mut self, buffer: BufferId, element: Element, at: Mem) {
+        let one_row = self.geometry.total() == self.geometry.size[0];
+        let is_own = self.ssa.kernel.buffer(buffer).access == Access::Workgroup;
+        if !self.is_planned() || !one_row || is_own || self.mask.is_some() {
+            return;
+        }
+        let bytes = element.bytes();
+        let ahead = GROUPS_AHEAD * self.geometry.size[0] as usize * bytes;
+        let length = self.geometry.lanes() as usize * bytes;
+        for byte in (0..length).step_by(LINE) {
+            self.push(Inst::Prefetch { from: at.plus(ahead + byte) });
         }
     }
 }

@@ -1,14 +1,19 @@
 //! Loads: of one element, of elements side by side, of elements anywhere.
 
+use super::super::geometry::WIDTH;
 use super::super::helpers::area;
 use super::super::leaves::MachineLeaf;
 use super::super::lower::Lower;
 use super::super::places::{Loc, Parts};
 use super::super::shape::Shape;
+use super::super::shared::LocalForm;
 use super::elements::Element;
 use super::lane_at;
 use crate::faults::Fault;
-use crate::machine::lir::{Cond, GLoadKind, GShift, GSrc, GStoreKind, Inst, Label, LoadKind, Mem, StoreKind, V3, Width};
+use crate::machine::lir::{
+    Cond, GLoadKind, GShift, GSrc, GStoreKind, Inst, Label, LoadKind, Mem, Shift, StoreKind, V3, V3I, Width,
+};
+use crate::machine::reg::V;
 use smallvec::{SmallVec, smallvec};
 use vyre_foundation::kernel::{AccessId, BufferId};
 use vyre_foundation::ssa::Value;
@@ -115,6 +120,13 @@ impl Lower<'_> {
             self.push(Inst::JumpIf { cond, width, a: base, b: limit.into(), to: slow });
         }
         let at = self.element_at(buffer, element, base).plus(element.bytes() * added as usize);
+        if let Some(apart) =
+            self.apart_from_stores(buffer, whole).filter(|_| !checked && prefix.is_none() && element == Element::Word)
+        {
+            let parts = self.load_between(ty, at, apart, parts.len());
+            self.locs.set(result, smallvec![Loc::Parts(parts)]);
+            return;
+        }
         self.ask_ahead(buffer, element, whole, base, at);
         for (n, d) in parts.clone().into_iter().enumerate() {
             let v = match element {
@@ -154,6 +166,40 @@ impl Lower<'_> {
             self.push(Inst::Label(done));
         }
         self.locs.set(result, smallvec![Loc::Parts(parts)]);
+    }
+
+    /// How far into vectors of a workgroup's memory those begin that are read at this index, if it is not with one and the segment also writes
+    /// there. Where every block is read and written in turn, what is read was just written, and the machine hands on at once only what
+    /// one store has written.
+    fn apart_from_stores(&self, buffer: BufferId, index: Value) -> Option<u32> {
+        if !self.rewritten.contains(&buffer) || self.geometry.total() != self.geometry.size[0] {
+            return None;
+        }
+        let form = LocalForm::of(self.ssa, index, 0).filter(|form| form.times == [1, 0, 0])?;
+        Some(form.plus % WIDTH).filter(|apart| *apart != 0)
+    }
+
+    /// Vectors that begin `apart` elements behind where stores do, out of those that begin with them. These are inside of what the buffer has,
+    /// since its memory begins and ends at multiples of a vector.
+    fn load_between(&mut self, ty: Scalar, at: Mem, apart: u32, count: usize) -> Parts {
+        let first = Mem { disp: at.disp - 4 * apart as i32, ..at };
+        let order = self.pool.place(std::array::from_fn(|n| (n as u32 + apart) % WIDTH));
+        let order = self.load(LoadKind::Full, order);
+        let turned: Parts = (0..=count)
+            .map(|n| {
+                let whole = self.load(LoadKind::Full, first.plus(32 * n));
+                self.v3(V3::vpermd, order, whole)
+            })
+            .collect();
+        // The last elements are the first ones of the next.
+        let imm = u8::MAX << (WIDTH - apart);
+        (0..count)
+            .map(|n| {
+                let d = self.new_v();
+                self.push(Inst::V3I { op: V3I::vpblendd, d, a: turned[n], b: turned[n + 1].into(), imm });
+                self.loaded(ty, d)
+            })
+            .collect()
     }
 
     /// Words side by side of which some are outside, or not asked for: jumps to `done` unless the buffer is too large for that.
@@ -303,8 +349,81 @@ impl Lower<'_> {
             .collect()
     }
 
-    /// Elements of less than 4 bytes, one after the other.
+    /// Elements of less than 4 bytes: out of the words that they are in, as long as all of these are whole.
     fn gather_small(&mut self, buffer: BufferId, element: Element, index: &Parts, active: &Parts) -> Parts {
+        if self.in_cold {
+            return self.gather_bytes(buffer, element, index, active);
+        }
+        // How many elements are in a word, as a power of two.
+        let (log, bits) = match element.g_load() {
+            GLoadKind::U16 | GLoadKind::I16 => (1, 16),
+            GLoadKind::U8 | GLoadKind::I8 if matches!(element, Element::Nibble(_)) => (3, 8),
+            GLoadKind::U8 | GLoadKind::I8 | GLoadKind::W32 | GLoadKind::W64 => (2, 8),
+        };
+        let count = self.whole_words(buffer, log);
+        let (slow, done) = (self.new_label(), self.new_label());
+        let words: Parts = index.iter().map(|index| self.shift_imm(Shift::vpsrld, *index, log)).collect();
+        let partial: Parts = words
+            .iter()
+            .zip(active)
+            .map(|(word, active)| {
+                let whole = self.v3(V3::vpcmpgtd, count, *word);
+                self.v3(V3::vpandn, whole, *active)
+            })
+            .collect();
+        self.jump_if_some(&partial, slow);
+        let found: Parts = index
+            .iter()
+            .zip(words)
+            .zip(active)
+            .map(|((index, word), active)| {
+                let gathered = self.gather_words(Scalar::U32, buffer, &smallvec![word], &smallvec![*active], 1, 0)[0];
+                // How far its byte or half is from the lowest bit of the word.
+                let place = if log == 3 { self.shift_imm(Shift::vpsrld, *index, 1) } else { *index };
+                let most = self.constant32(32 / bits - 1);
+                let place = self.v3(V3::vpand, place, most);
+                let by = self.shift_imm(Shift::vpslld, place, bits.trailing_zeros() as u8);
+                let shifted = self.v3(V3::vpsrlvd, gathered, by);
+                let top = (32 - bits) as u8;
+                if let GLoadKind::I8 | GLoadKind::I16 = element.g_load() {
+                    let up = self.shift_imm(Shift::vpslld, shifted, top);
+                    return self.shift_imm(Shift::vpsrad, up, top);
+                }
+                let ones = self.constant32(u32::MAX >> top);
+                self.v3(V3::vpand, shifted, ones)
+            })
+            .collect();
+        self.push(Inst::ColdBegin);
+        self.push(Inst::Label(slow));
+        let around = std::mem::replace(&mut self.in_cold, true);
+        let slowly = self.gather_bytes(buffer, element, index, active);
+        self.in_cold = around;
+        for (d, a) in found.iter().zip(slowly) {
+            self.push(Inst::VMov { d: *d, a });
+        }
+        self.push(Inst::Jump(done));
+        self.push(Inst::ColdEnd);
+        self.push(Inst::Label(done));
+        found
+    }
+
+    /// How many whole words a buffer has, in every element, where a word has two to this power elements.
+    fn whole_words(&mut self, buffer: BufferId, log: u8) -> V {
+        if let Some(known) = self.word_counts.get(&buffer) {
+            return *known;
+        }
+        let length = self.machine_leaf(MachineLeaf::Length(buffer));
+        let count = self.at_entry(|lower| {
+            let count = lower.new_g();
+            lower.push(Inst::GShift { op: GShift::Right, width: Width::W32, d: count, a: length, imm: log });
+            lower.splat_g(Width::W32, count)
+        });
+        self.word_counts.insert(buffer, count);
+        count
+    }
+
+    /// The same, one after the other.
+    fn gather_bytes(&mut self, buffer: BufferId, element: Element, index: &Parts, active: &Parts) -> Parts {
         self.frame(area::BYTES);
         let zero = self.zero();
         for (n, index) in index.iter().enumerate() {

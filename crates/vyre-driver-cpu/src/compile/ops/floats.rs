@@ -169,23 +169,7 @@ impl Lower<'_> {
             return self.compare(ty, a, b, *condition);
         }
         let v = match op {
-            BinaryOp::Min | BinaryOp::Max => {
-                let b = self.in_reg(b);
-                // The machine gives the second operand where both are zeros: both orders together tell a −0 or a +0.
-                let (pick, merge) = match (op, wide) {
-                    (BinaryOp::Min, false) => (V3::vminps, V3::vpor),
-                    (BinaryOp::Min, true) => (V3::vminpd, V3::vpor),
-                    (_, false) => (V3::vmaxps, V3::vpand),
-                    (_, true) => (V3::vmaxpd, V3::vpand),
-                };
-                let one = self.v3(pick, a, b);
-                let other = if self.planted(Fault::ZerosInOrder) { one } else { self.v3(pick, b, a) };
-                let number = self.v3(merge, one, other);
-                let a_is_nan = self.is_nan(ty, a);
-                let v = self.blend(number, b, a_is_nan);
-                let b_is_nan = self.is_nan(ty, b);
-                self.blend(v, a, b_is_nan)
-            }
+            BinaryOp::Min | BinaryOp::Max => return self.min_max(op, ty, a, b, [true; 2]),
             BinaryOp::Copysign => {
                 let b = self.in_reg(b);
                 let magnitude = self.magnitude(ty, a);
@@ -222,5 +206,52 @@ impl Lower<'_> {
             | BinaryOp::Ge => return self.call_binary(op, ty, a, b),
         };
         self.float_result(ty, v)
+    }
+
+    /// The smaller or the larger of two numbers, and the number where the other is none. `may_be_nan`: whether each operand may be no number.
+    pub(super) fn min_max(&mut self, op: BinaryOp, ty: Scalar, a: V, b: Src, may_be_nan: [bool; 2]) -> V {
+        let wide = is_wide(ty);
+        let b = self.in_reg(b);
+        // The machine gives the second operand where both are zeros: both orders together tell a −0 or a +0.
+        let (pick, merge) = match (op, wide) {
+            (BinaryOp::Min, false) => (V3::vminps, V3::vpor),
+            (BinaryOp::Min, true) => (V3::vminpd, V3::vpor),
+            (_, false) => (V3::vmaxps, V3::vpand),
+            (_, true) => (V3::vmaxpd, V3::vpand),
+        };
+        let one = self.v3(pick, a, b);
+        let other = if self.planted(Fault::ZerosInOrder) { one } else { self.v3(pick, b, a) };
+        let mut v = self.v3(merge, one, other);
+        for ((may_be_nan, operand), instead) in may_be_nan.into_iter().zip([a, b]).zip([b, a]) {
+            if may_be_nan {
+                let nan = self.is_nan(ty, operand);
+                v = self.blend(v, instead, nan);
+            }
+        }
+        self.float_result(ty, v)
+    }
+
+    /// The same with a number that is known, as the second operand, which the machine gives where the first is no number: one instruction, if
+    /// the number is not the zero that loses against the other zero.
+    pub(super) fn min_max_literal(&mut self, op: BinaryOp, ty: Scalar, a: V, bits: u64) -> Option<V> {
+        let (is_nan, is_zero) = match ty {
+            Scalar::F32 => (f32::from_bits(bits as u32).is_nan(), f32::from_bits(bits as u32) == 0.0),
+            Scalar::F64 => (f64::from_bits(bits).is_nan(), f64::from_bits(bits) == 0.0),
+            Scalar::Bool | Scalar::U32 | Scalar::I32 | Scalar::U64 | Scalar::I64 => return None,
+        };
+        let pick = match (op, is_wide(ty)) {
+            (BinaryOp::Min, false) => V3::vminps,
+            (BinaryOp::Min, true) => V3::vminpd,
+            (_, false) => V3::vmaxps,
+            (_, true) => V3::vmaxpd,
+        };
+        let is_negative = bits >> (ty.bits() - 1) & 1 == 1;
+        let loses = is_zero && is_negative != (op == BinaryOp::Min);
+        if is_nan || loses || self.planted(Fault::ZerosInOrder) {
+            return None;
+        }
+        let b = self.constant(ty, bits);
+        let v = self.v3(pick, a, b);
+        Some(self.float_result(ty, v))
     }
 }

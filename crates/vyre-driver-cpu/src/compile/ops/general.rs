@@ -1,5 +1,6 @@
 //! The op on general registers, where its operands are uniform.
 
+use super::divide::Inverse;
 use crate::compile::lower::{Lower, is_float, width_of};
 use crate::machine::lir::{Cond, G2, GShift, GSrc, Inst, Width};
 use crate::machine::reg::G;
@@ -184,7 +185,23 @@ impl Lower<'_> {
                 }
                 Some(d)
             }
+            (BinaryOp::Div | BinaryOp::Rem, None) if ty == Scalar::U32 => self.divide_general(op, left, right),
             (_, None) => None,
         }
+    }
+
+    /// Division of an unsigned number by one that is known, where that is a product and a shift.
+    fn divide_general(&mut self, op: BinaryOp, left: Value, right: Value) -> Option<G> {
+        let by = self.ssa.literal(right).filter(|by| *by != 0)? as u32;
+        let Inverse::Times { factor, right: by_bits } = Inverse::of(by) else { return None };
+        let (a, factor, product, quotient) = (self.g(left), self.imm(u64::from(factor)), self.new_g(), self.new_g());
+        self.push(Inst::GMul { width: Width::W64, d: product, a, b: factor.into() });
+        self.push(Inst::GShift { op: GShift::Right, width: Width::W64, d: quotient, a: product, imm: 32 + by_bits });
+        if op == BinaryOp::Div {
+            return Some(quotient);
+        }
+        let taken = self.new_g();
+        self.push(Inst::GMul { width: Width::W32, d: taken, a: quotient, b: GSrc::Imm(by as i32) });
+        Some(self.g2(G2::sub, Width::W32, a, taken))
     }
 }

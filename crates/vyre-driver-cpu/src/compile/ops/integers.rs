@@ -1,5 +1,6 @@
 //! Integers and bools in vectors.
 
+use crate::compile::helpers;
 use crate::compile::lower::{Lower, is_wide};
 use crate::machine::lir::{Inst, LoadKind, Shift, Src, V2, V3, V3I};
 use crate::machine::reg::V;
@@ -71,9 +72,26 @@ impl Lower<'_> {
                 let width = self.constant32(32);
                 self.v3(V3::vpminud, zeros, width)
             }
-            UnaryOp::Clz
-            | UnaryOp::Ctz
-            | UnaryOp::Sign
+            // The bits below the lowest one are ones in what is one less.
+            UnaryOp::Ctz => {
+                let zero = self.zero();
+                let minus = self.v3(V3::vpsubq, zero, a);
+                let lowest = self.v3(V3::vpand, a, minus);
+                let ones = self.constant64(u64::MAX);
+                let below = self.v3(V3::vpaddq, lowest, ones);
+                self.unary_int(UnaryOp::Popcount, ty, below)
+            }
+            // The highest one fills up everything below it.
+            UnaryOp::Clz => {
+                let mut filled = a;
+                for by in [1, 2, 4, 8, 16, 32] {
+                    let shifted = self.shift_imm(Shift::vpsrlq, filled, by);
+                    filled = self.v3(V3::vpor, filled, shifted);
+                }
+                let above = self.not(filled);
+                self.unary_int(UnaryOp::Popcount, ty, above)
+            }
+            UnaryOp::Sign
             | UnaryOp::Sqrt
             | UnaryOp::Floor
             | UnaryOp::Ceil
@@ -431,15 +449,57 @@ impl Lower<'_> {
                 let (high, low) = (self.blend(b, a, greater), self.blend(a, b, greater));
                 self.v3(V3::vpsubq, high, low)
             }
-            BinaryOp::Mulhi
-            | BinaryOp::Div
-            | BinaryOp::Rem
-            | BinaryOp::SatAdd
-            | BinaryOp::SatSub
-            | BinaryOp::Copysign
-            | BinaryOp::Pow
-            | BinaryOp::And
-            | BinaryOp::Or => self.call_binary(op, ty, a, b),
+            BinaryOp::Mulhi => {
+                let b = self.in_reg(b);
+                self.mulhi_64(signed, a, b)
+            }
+            BinaryOp::SatAdd if !signed => {
+                let sum = self.v3(V3::vpaddq, a, b);
+                // What wrapped is less than it was.
+                let wrapped = self.greater_64(false, a, sum);
+                self.v3(V3::vpor, sum, wrapped)
+            }
+            BinaryOp::SatSub if !signed => {
+                let b = self.in_reg(b);
+                let difference = self.v3(V3::vpsubq, a, b);
+                let wrapped = self.greater_64(false, b, a);
+                self.v3(V3::vpandn, wrapped, difference)
+            }
+            BinaryOp::Div | BinaryOp::Rem => {
+                let b = self.in_reg(b);
+                self.call(helpers::divide, helpers::divide_argument(op, ty), a, Some(b))
+            }
+            BinaryOp::SatAdd | BinaryOp::SatSub | BinaryOp::Copysign | BinaryOp::Pow | BinaryOp::And | BinaryOp::Or => {
+                self.call_binary(op, ty, a, b)
+            }
         }
+    }
+
+    /// The high halves of products of 64-bit elements, from those of their words.
+    fn mulhi_64(&mut self, signed: bool, a: V, b: V) -> V {
+        let [a_high, b_high] = [a, b].map(|v| self.shift_imm(Shift::vpsrlq, v, 32));
+        let low = self.v3(V3::vpmuludq, a, b);
+        let (one, other) = (self.v3(V3::vpmuludq, a, b_high), self.v3(V3::vpmuludq, a_high, b));
+        let high = self.v3(V3::vpmuludq, a_high, b_high);
+        // No sum here has more than 64 bits: a product of words leaves room for two more words.
+        let carried = self.shift_imm(Shift::vpsrlq, low, 32);
+        let middle = self.v3(V3::vpaddq, one, carried);
+        let word = self.constant64(0xFFFF_FFFF);
+        let lower = self.v3(V3::vpand, middle, word);
+        let rest = self.v3(V3::vpaddq, other, lower);
+        let [middle, rest] = [middle, rest].map(|v| self.shift_imm(Shift::vpsrlq, v, 32));
+        let high = self.v3(V3::vpaddq, high, middle);
+        let high = self.v3(V3::vpaddq, high, rest);
+        if !signed {
+            return high;
+        }
+        // Of a negative factor 2⁶⁴ times the other one is too much.
+        let zero = self.zero();
+        let [of_a, of_b] = [(a, b), (b, a)].map(|(sign, other)| {
+            let negative = self.v3(V3::vpcmpgtq, zero, sign);
+            self.v3(V3::vpand, negative, other)
+        });
+        let high = self.v3(V3::vpsubq, high, of_a);
+        self.v3(V3::vpsubq, high, of_b)
     }
 }
