@@ -57,6 +57,8 @@ const WIDTH: usize = 100;
 pub fn man(args: &ManArgs) -> Result<(), Failure> {
     let pages = pages()?;
     if let Some(folder) = &args.all {
+        std::fs::create_dir_all(folder)
+            .map_err(|error| Failure::Usage(format!("cannot make the folder {}: {error}", folder.display())))?;
         for (name, page) in &pages {
             let file = folder.join(format!("{name}.1"));
             write_file(&file, page, &[])?;

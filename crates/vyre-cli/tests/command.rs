@@ -229,10 +229,12 @@ fn shells_and_man_know_the_command() {
     assert!(vyre(&["man"]).out.contains(".TH vyre 1"));
     assert!(vyre(&["man", "walk"]).err.contains("there is no command `walk`; there are run, check"));
     let folder = tempfile::tempdir().expect("a folder");
-    assert_eq!(vyre(&["man", "--all", folder.path().to_str().expect("a path")]).code, Some(0));
-    let pages = std::fs::read_dir(folder.path()).expect("it is there").count();
+    // A folder that is not there is made.
+    let folder = folder.path().join("man/man1");
+    assert_eq!(vyre(&["man", "--all", folder.to_str().expect("a path")]).code, Some(0));
+    let pages = std::fs::read_dir(&folder).expect("it is there").count();
     assert_eq!(pages, 17 + usize::from(cfg!(feature = "postgres")));
-    assert!(!folder.path().join("vyre-worker.1").exists());
+    assert!(!folder.join("vyre-worker.1").exists());
 }
 
 #[test]

@@ -56,4 +56,6 @@ pub use report::{ParityFailure, Remark, RunReport, Summary};
 pub use space::{Draw, Evidence, Space};
 pub use spec::{Columns, Comparator, Extent, OpSignature, OpSpec, OpSpecBuilder, Shape, SpecError, Trap};
 pub use stream::{FnProgress, InputGenerator, ProgressSink, StreamingProgress, StreamingRunner, UNIT};
-pub use swap::{ConformDispatchConfig, ExecutionModel, SwapBackend, WgslBackend, with_backend_swap};
+pub use swap::{
+    ConformDispatchConfig, ExecutionModel, ProgramBackend, ShaderBackend, SwapBackend, WgslBackend, with_backend_swap,
+};

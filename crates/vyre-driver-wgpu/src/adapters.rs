@@ -4,6 +4,7 @@ use std::future::Future;
 use std::pin::pin;
 use std::sync::OnceLock;
 use std::task::{Context, Poll, Waker};
+use vyre_driver::BackendError;
 
 /// An adapter, and what it is called here.
 pub(crate) struct Found {
@@ -22,7 +23,34 @@ impl Found {
     /// What tells it and its driver from others.
     pub fn fingerprint(&self) -> String {
         let wgpu::AdapterInfo { name, vendor, device, driver, driver_info, backend, .. } = &self.info;
-        format!("{backend:?} {vendor:x}:{device:x} {name} {driver} {driver_info}")
+        let mut fingerprint = format!("{backend:?} {vendor:x}:{device:x} {name} {driver} {driver_info}");
+        // Drivers in software compile for the processor that they run on.
+        if self.info.device_type == wgpu::DeviceType::Cpu {
+            fingerprint.push_str(&format!(" {}", std::env::consts::ARCH));
+            #[cfg(target_arch = "x86_64")]
+            for (name, is_there) in [
+                ("avx", is_x86_feature_detected!("avx")),
+                ("avx2", is_x86_feature_detected!("avx2")),
+                ("fma", is_x86_feature_detected!("fma")),
+                ("avx512f", is_x86_feature_detected!("avx512f")),
+            ] {
+                fingerprint.push_str(if is_there { " " } else { " no " });
+                fingerprint.push_str(name);
+            }
+        }
+        fingerprint
+    }
+
+    /// Opens it.
+    pub fn request(&self, wanted: wgpu::Features) -> Result<(wgpu::Device, wgpu::Queue), wgpu::RequestDeviceError> {
+        now(self.adapter.request_device(&wgpu::DeviceDescriptor {
+            label: None,
+            required_features: self.adapter.features() & wanted,
+            required_limits: self.adapter.limits(),
+            experimental_features: wgpu::ExperimentalFeatures::disabled(),
+            memory_hints: wgpu::MemoryHints::Performance,
+            trace: wgpu::Trace::Off,
+        }))
     }
 }
 
@@ -50,6 +78,15 @@ pub(crate) fn found() -> &'static [Found] {
             Found { id: String::leak(id), adapter, info }
         });
         found.collect()
+    })
+}
+
+/// The adapter with this id.
+pub(crate) fn find(id: &str) -> Result<&'static Found, BackendError> {
+    let all = found();
+    all.iter().find(|found| found.id == id).ok_or_else(|| {
+        let known = all.iter().map(|found| found.id.to_string()).collect();
+        BackendError::UnknownBackend { id: id.into(), known }
     })
 }
 

@@ -13,7 +13,7 @@
 use crate::adapters::{self, Found};
 use crate::code::Ready;
 use crate::gpu::{Gpu, Pooled, Use};
-use crate::steps::{Apart, Batch, Place, room, upload};
+use crate::steps::{self, Apart, Batch, Place, room, upload};
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,11 +34,7 @@ const LOWERING: &str = "wgsl";
 ///
 /// If there is none, or it cannot be opened.
 pub fn wgpu_device(id: &str) -> Result<Arc<dyn Device>, BackendError> {
-    let all = adapters::found();
-    let Some(found) = all.iter().find(|found| found.id == id) else {
-        let known = all.iter().map(|found| found.id.to_string()).collect();
-        return Err(BackendError::UnknownBackend { id: id.into(), known });
-    };
+    let found = adapters::find(id)?;
     let gpu = Gpu::open(found).map_err(|error| BackendError::new(format!("`{id}` cannot be opened: {error}")))?;
     let inner = Inner { found, info: info(found), identity: Identity::new() };
     Ok(Arc::new(WgpuDevice { inner: Arc::new(inner), now: Mutex::new(Now { gpu: Arc::new(gpu), queue: Arc::default() }) }))
@@ -207,10 +203,12 @@ impl Inner {
     /// A dispatch that somebody waits for.
     fn call(&self, gpu: &Gpu, call: &mut Call<'_, '_>, deadline: Deadline, left: &AtomicBool) -> Result<Ran, DeviceError> {
         let mut ready = self.ready(call.code)?.current();
-        while let Ended::OutOfRounds = self.call_once(gpu, ready, call, deadline, left)? {
-            ready = ready.longer(gpu)?;
+        loop {
+            match self.call_once(gpu, ready, call, deadline, left)? {
+                Ended::Well(device_ns) => return Ok(self.ran(call.code, ready, call.launch, call.groups.clone(), device_ns)),
+                Ended::OutOfRounds => ready = ready.longer(gpu)?,
+            }
         }
-        Ok(self.ran(call.code, ready, call.launch, call.groups.clone()))
     }
 
     fn call_once(
@@ -240,7 +238,7 @@ impl Inner {
             });
         }
         let mut places = Vec::new();
-        let mut read_bytes = 4 * ready.layout.trap_words() as u64 + 8;
+        let mut read_bytes = trap_room(ready);
         for ((binding, own), length) in call.bindings.iter().zip(&own).zip(&lengths) {
             places.push(match (binding, own) {
                 (Binding::Memory(span), _) => self.place(span)?,
@@ -252,7 +250,7 @@ impl Inner {
             }
         }
         not_aliased(ready, &places)?;
-        let mut batch = Batch::new(gpu, read_bytes)?;
+        let mut batch = Batch::new(gpu, read_bytes, 1)?;
         for (binding, place) in call.bindings.iter().zip(&places) {
             match binding {
                 Binding::In(bytes) => upload(gpu, place.buffer, bytes),
@@ -265,7 +263,7 @@ impl Inner {
         let is_memory: Vec<bool> = call.bindings.iter().map(|binding| matches!(binding, Binding::Memory(_))).collect();
         let apart = Apart::of(&mut batch, ready, &places, &is_memory, call.zero_outputs)?;
         let bound = apart.places(&places);
-        let traps = batch.dispatch(ready, call.launch, call.groups.clone(), call.zero_outputs, &bound)?;
+        let encoded = batch.dispatch(ready, call.launch, call.groups.clone(), call.zero_outputs, &bound)?;
         let mut reads = Vec::new();
         for (n, (binding, place)) in call.bindings.iter().zip(&places).enumerate() {
             if matches!(binding, Binding::InOut(_) | Binding::Out(_)) {
@@ -273,12 +271,13 @@ impl Inner {
             }
         }
         let bytes = batch.run(deadline, left)?;
-        let ended = ended(ready, call.launch, traps.map(|read| bytes.words(read)));
-        if let Ok(Ended::Well) = ended {
+        let words = encoded.traps.map(|read| bytes.words(read));
+        let ended = ended(ready, call.launch, words, bytes.time(encoded.time));
+        if let Ok(Ended::Well(_)) = ended {
             apart.put_back(gpu, &places, deadline, left)?;
         }
         drop(places);
-        if let Ok(Ended::Well) = ended {
+        if let Ok(Ended::Well(_)) = ended {
             for (n, read) in reads {
                 if let Binding::InOut(slice) | Binding::Out(slice) = &mut call.bindings[n] {
                     slice.copy_from_slice(bytes.read(read));
@@ -289,7 +288,7 @@ impl Inner {
         ended
     }
 
-    fn ran(&self, code: &Code, ready: &Ready, launch: &Launch, groups: Range<u64>) -> Ran {
+    fn ran(&self, code: &Code, ready: &Ready, launch: &Launch, groups: Range<u64>, device_ns: Option<u64>) -> Ran {
         Ran {
             device: self.info.id,
             generation: code.generation(),
@@ -302,7 +301,7 @@ impl Inner {
             code: Some(ready.hash),
             ulp: None,
             cache_hit: true,
-            device_ns: None,
+            device_ns,
         }
     }
 
@@ -335,10 +334,11 @@ impl Inner {
         let deadline = job.ticket.deadline;
         let read_bytes = steps.iter().map(|step| match step {
             Step::Read(span) => room(span.len()),
-            Step::Dispatch { .. } => 4096,
+            Step::Dispatch { code, .. } => self.ready(code).map_or(0, trap_room),
             Step::Write { .. } | Step::Copy { .. } => 0,
         });
-        let mut batch = Batch::new(gpu, read_bytes.sum())?;
+        let dispatches = steps.iter().filter(|step| matches!(step, Step::Dispatch { .. })).count();
+        let mut batch = Batch::new(gpu, read_bytes.sum(), dispatches)?;
         let mut watched = None;
         let mut reads = Vec::new();
         let mut failed = None;
@@ -347,7 +347,7 @@ impl Inner {
             match self.encode(step, &mut batch) {
                 Ok(Encoded::Nothing) => {}
                 Ok(Encoded::Read(read)) => reads.push(read),
-                Ok(Encoded::Dispatch(one)) => ran.push(one),
+                Ok(Encoded::Dispatch(one, time)) => ran.push((one, time)),
                 Ok(Encoded::Watched(one)) => watched = Some((step, one)),
                 // What comes before it has run when it fails.
                 Err(error) => {
@@ -357,9 +357,10 @@ impl Inner {
             }
         }
         let bytes = batch.run(deadline, left)?;
+        let mut ran: Vec<Ran> = ran.into_iter().map(|(ran, time)| Ran { device_ns: bytes.time(time), ..ran }).collect();
         if let Some((step, watched)) = watched {
-            let words = bytes.words(watched.traps);
-            ran.push(self.see_to(gpu, step, watched, words, deadline, left)?);
+            let (words, device_ns) = (bytes.words(watched.traps), bytes.time(watched.time));
+            ran.push(self.see_to(gpu, step, watched, (words, device_ns), deadline, left)?);
         }
         if let Some(error) = failed {
             return Err(error);
@@ -375,7 +376,7 @@ impl Inner {
         gpu: &Gpu,
         step: &'a Step,
         mut watched: Watched<'a>,
-        mut words: Vec<u32>,
+        mut seen: (Vec<u32>, Option<u64>),
         deadline: Deadline,
         left: &AtomicBool,
     ) -> Result<Ran, DeviceError> {
@@ -385,20 +386,22 @@ impl Inner {
         loop {
             let Watched { ready, apart, .. } = watched;
             let places = bindings.iter().map(|span| self.place(span)).collect::<Result<Vec<_>, _>>()?;
-            let ended = ended(ready, launch, Some(words));
-            if let Ok(Ended::Well) = ended {
+            let ended = ended(ready, launch, Some(seen.0), seen.1);
+            if let Ok(Ended::Well(_)) = ended {
                 apart.put_back(gpu, &places, deadline, left)?;
             }
             gpu.give_back(apart.into_buffers());
             match ended? {
-                Ended::Well => return Ok(self.ran(code, ready, launch, groups.clone())),
+                Ended::Well(device_ns) => return Ok(self.ran(code, ready, launch, groups.clone(), device_ns)),
                 Ended::OutOfRounds => {
-                    let mut batch = Batch::new(gpu, 4096)?;
-                    let dispatch = Dispatch { ready: ready.longer(gpu)?, launch, groups, zero_outputs: *zero_outputs };
-                    let Some(again) = self.encode_dispatch(&mut batch, dispatch, bindings)? else {
+                    let ready = ready.longer(gpu)?;
+                    let mut batch = Batch::new(gpu, trap_room(ready), 1)?;
+                    let dispatch = Dispatch { ready, launch, groups, zero_outputs: *zero_outputs };
+                    let (Some(again), _) = self.encode_dispatch(&mut batch, dispatch, bindings)? else {
                         unreachable!("a dispatch that counts rounds is watched")
                     };
-                    words = batch.run(deadline, left)?.words(again.traps);
+                    let bytes = batch.run(deadline, left)?;
+                    seen = (bytes.words(again.traps), bytes.time(again.time));
                     watched = again;
                 }
             }
@@ -411,15 +414,16 @@ impl Inner {
         batch: &mut Batch<'_>,
         dispatch: Dispatch<'a>,
         bindings: &[Span],
-    ) -> Result<Option<Watched<'a>>, DeviceError> {
+    ) -> Result<(Option<Watched<'a>>, Option<u32>), DeviceError> {
         let Dispatch { ready, launch, groups, zero_outputs } = dispatch;
         let lengths: Vec<u64> = bindings.iter().map(Span::len).collect();
         let places = bindings.iter().map(|span| self.place(span)).collect::<Result<Vec<_>, _>>()?;
         check(ready, launch, groups, &lengths)?;
         not_aliased(ready, &places)?;
         let apart = Apart::of(batch, ready, &places, &vec![true; places.len()], zero_outputs)?;
-        let traps = batch.dispatch(ready, launch, groups.clone(), zero_outputs, &apart.places(&places))?;
-        Ok(traps.map(|traps| Watched { ready, traps, apart }))
+        let steps::Encoded { traps, time } =
+            batch.dispatch(ready, launch, groups.clone(), zero_outputs, &apart.places(&places))?;
+        Ok((traps.map(|traps| Watched { ready, traps, time, apart }), time))
     }
 
     fn encode<'a>(&self, step: &'a Step, batch: &mut Batch<'_>) -> Result<Encoded<'a>, DeviceError> {
@@ -428,8 +432,8 @@ impl Inner {
                 let ready = self.ready(code)?.current();
                 let dispatch = Dispatch { ready, launch, groups, zero_outputs: *zero_outputs };
                 match self.encode_dispatch(batch, dispatch, bindings)? {
-                    Some(watched) => Ok(Encoded::Watched(watched)),
-                    None => Ok(Encoded::Dispatch(self.ran(code, ready, launch, groups.clone()))),
+                    (Some(watched), _) => Ok(Encoded::Watched(watched)),
+                    (None, time) => Ok(Encoded::Dispatch(self.ran(code, ready, launch, groups.clone(), None), time)),
                 }
             }
             Step::Write { to, bytes } => {
@@ -454,8 +458,8 @@ enum Encoded<'a> {
     Nothing,
     /// The number of the read.
     Read(usize),
-    /// What ran.
-    Dispatch(Ran),
+    /// What ran, and the place of its time.
+    Dispatch(Ran, Option<u32>),
     /// A dispatch that is looked at when it has ended.
     Watched(Watched<'a>),
 }
@@ -473,7 +477,14 @@ struct Watched<'a> {
     ready: &'a Ready,
     /// The read that has its traps.
     traps: usize,
+    /// The place of its time.
+    time: Option<u32>,
     apart: Apart,
+}
+
+/// Bytes that the traps of a dispatch take where they are read.
+fn trap_room(ready: &Ready) -> u64 {
+    room(4 * ready.layout.trap_words() as u64)
 }
 
 fn expect_length(span: &Span, size: u64) -> Result<(), DeviceError> {
@@ -520,18 +531,19 @@ fn not_aliased(ready: &Ready, places: &[Place<'_>]) -> Result<(), DeviceError> {
 
 /// How a dispatch has ended that did not trap.
 enum Ended {
-    Well,
+    /// As it should, after so many nanoseconds of the device's.
+    Well(Option<u64>),
     /// The driver has ended loops: nothing that was written means anything.
     OutOfRounds,
 }
 
 /// How a dispatch has ended, by the words of its traps.
-fn ended(ready: &Ready, launch: &Launch, words: Option<Vec<u32>>) -> Result<Ended, DeviceError> {
+fn ended(ready: &Ready, launch: &Launch, words: Option<Vec<u32>>, device_ns: Option<u64>) -> Result<Ended, DeviceError> {
     let words = words.unwrap_or_default();
     if ready.layout.is_out_of_rounds(&words) {
         return Ok(Ended::OutOfRounds);
     }
-    let Some((tag, number)) = ready.layout.trap(&words) else { return Ok(Ended::Well) };
+    let Some((tag, number)) = ready.layout.trap(&words) else { return Ok(Ended::Well(device_ns)) };
     let counts = [0, 1].map(|axis| launch.grid[axis].saturating_mul(launch.workgroup_size[axis]).max(1));
     let invocation = [number % counts[0], number / counts[0] % counts[1], number / counts[0] / counts[1]];
     Err(DeviceError::Trap { tag, invocation })

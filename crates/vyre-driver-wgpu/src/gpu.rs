@@ -13,6 +13,9 @@ use vyre_emit::{Rounds, Target};
 /// Bytes of free buffers that are kept.
 const POOL: u64 = 256 << 20;
 
+/// Timestamps of one submission, which no device has fewer of. Dispatches beyond them have no time.
+pub(crate) const QUERIES: u32 = 4096;
+
 /// Bind groups that are kept.
 const GROUPS: usize = 512;
 
@@ -43,6 +46,10 @@ pub(crate) struct Gpu {
     /// What the float library reads.
     pub tables: wgpu::Buffer,
     copier: OnceLock<(wgpu::ComputePipeline, wgpu::BindGroupLayout)>,
+    /// Nanoseconds of a tick, if the device has a clock.
+    pub tick: Option<f32>,
+    /// Timestamps that nobody uses.
+    queries: Mutex<Vec<wgpu::QuerySet>>,
 }
 
 /// The code's number, and by binding the number of the buffer, offset and size.
@@ -57,6 +64,8 @@ pub(crate) enum Use {
     Block,
     /// Bytes for the host.
     Readback,
+    /// Timestamps.
+    Times,
 }
 
 /// A buffer that goes back to the pool.
@@ -87,16 +96,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Gpu {
     pub fn open(found: &Found) -> Result<Gpu, DeviceError> {
-        let wanted = wgpu::Features::empty();
-        let descriptor = wgpu::DeviceDescriptor {
-            label: None,
-            required_features: found.adapter.features() & wanted,
-            required_limits: found.adapter.limits(),
-            experimental_features: wgpu::ExperimentalFeatures::disabled(),
-            memory_hints: wgpu::MemoryHints::Performance,
-            trace: wgpu::Trace::Off,
-        };
-        let opened = now(found.adapter.request_device(&descriptor));
+        let opened = found.request(wgpu::Features::TIMESTAMP_QUERY);
         let (device, queue) = opened.map_err(|error| DeviceError::Lost { reason: error.to_string() })?;
         let (lost, complaint) = (Arc::<Mutex<Option<String>>>::default(), Arc::<Mutex<Option<String>>>::default());
         device.set_device_lost_callback({
@@ -128,9 +128,13 @@ impl Gpu {
         });
         queue.write_buffer(&tables, 0, &words);
         let floats = float_profile(&found.fingerprint(), &device, &queue);
+        let has_clock = device.features().contains(wgpu::Features::TIMESTAMP_QUERY);
+        let tick = has_clock.then(|| queue.get_timestamp_period()).filter(|tick| *tick > 0.0);
         Ok(Gpu {
             device,
             queue,
+            tick,
+            queries: Mutex::default(),
             lost,
             stuck: AtomicBool::new(false),
             complaint,
@@ -185,6 +189,7 @@ impl Gpu {
             Use::Storage => Usages::STORAGE | Usages::COPY_SRC | Usages::COPY_DST,
             Use::Block => Usages::UNIFORM | Usages::COPY_DST,
             Use::Readback => Usages::MAP_READ | Usages::COPY_DST,
+            Use::Times => Usages::QUERY_RESOLVE | Usages::COPY_SRC,
         };
         let scope = self.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
         let descriptor = wgpu::BufferDescriptor { label: None, size, usage, mapped_at_creation: false };
@@ -219,6 +224,19 @@ impl Gpu {
             pool.bytes += buffer.size;
             pool.free.entry((buffer.usage, buffer.size)).or_default().push(buffer);
         }
+    }
+
+    /// Room for the timestamps of a submission.
+    pub fn take_queries(&self) -> wgpu::QuerySet {
+        lock(&self.queries).pop().unwrap_or_else(|| {
+            let ty = wgpu::QueryType::Timestamp;
+            self.device.create_query_set(&wgpu::QuerySetDescriptor { label: None, ty, count: QUERIES })
+        })
+    }
+
+    /// Gives it back when nothing uses it any more.
+    pub fn give_back_queries(&self, queries: wgpu::QuerySet) {
+        lock(&self.queries).push(queries);
     }
 
     /// Where memory says that it is gone.

@@ -8,16 +8,21 @@ mod adapters;
 mod code;
 mod device;
 mod gpu;
+mod kept;
 mod probe;
+mod raw;
 mod steps;
 mod trusted;
 
 pub use device::wgpu_device;
+pub use probe::{Probed, probe};
+pub use raw::{Shaders, Shading};
 
 use vyre_driver::BackendError;
 use vyre_driver::backend::registry::{BackendRegistration, DeviceListing, Devices};
 
-const ID: &str = "wgpu";
+/// The name of the backend, which the ids of its devices begin with.
+pub const ID: &str = "wgpu";
 
 inventory::submit! {
     BackendRegistration {

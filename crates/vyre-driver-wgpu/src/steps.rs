@@ -9,7 +9,7 @@
 //! then a copy.
 
 use crate::code::Ready;
-use crate::gpu::{Gpu, Pooled, Use};
+use crate::gpu::{Gpu, Pooled, QUERIES, Use};
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 use vyre_driver::device::{Deadline, DeviceError};
@@ -88,7 +88,7 @@ impl Apart {
         if self.copies.iter().all(Option::is_none) {
             return Ok(());
         }
-        let mut batch = Batch::new(gpu, 0)?;
+        let mut batch = Batch::new(gpu, 0, 0)?;
         for (copy, place) in self.copies.iter().zip(places) {
             if let Some(copy) = copy {
                 batch.copy(&Place::of(copy, place.len), place)?;
@@ -113,12 +113,25 @@ pub(crate) struct Batch<'g> {
     /// Where the next bytes for the host go.
     at: u64,
     reads: Vec<Range<usize>>,
+    /// When dispatches began and ended, one after the other; and how many timestamps there are so far.
+    times: Option<(wgpu::QuerySet, u32)>,
+}
+
+/// A dispatch in a batch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Encoded {
+    /// The read that has its traps, if the kernel has any.
+    pub traps: Option<usize>,
+    /// Its place among the timestamps, if it has a time.
+    pub time: Option<u32>,
 }
 
 /// What a batch has given.
 pub(crate) struct Bytes<'g> {
     gpu: &'g Gpu,
     view: Option<wgpu::BufferView>,
+    /// Where the timestamps are.
+    times: usize,
     reads: Vec<Range<usize>>,
     held: Vec<Pooled>,
     readback: Option<Pooled>,
@@ -128,6 +141,14 @@ impl Bytes<'_> {
     /// The bytes of a read.
     pub fn read(&self, n: usize) -> &[u8] {
         self.view.as_ref().map_or(&[], |view| &view[self.reads[n].clone()])
+    }
+
+    /// Nanoseconds between two timestamps that follow each other.
+    pub fn time(&self, place: Option<u32>) -> Option<u64> {
+        let (place, tick, view) = (place?, self.gpu.tick?, self.view.as_ref()?);
+        let at = |n: u32| view.get(self.times + 8 * n as usize..)?.first_chunk().copied().map(u64::from_le_bytes);
+        let ticks = at(place + 1)?.checked_sub(at(place)?)?;
+        Some((ticks as f64 * f64::from(tick)) as u64)
     }
 
     /// The words of a read.
@@ -153,11 +174,17 @@ pub(crate) fn room(len: u64) -> u64 {
 }
 
 impl<'g> Batch<'g> {
-    /// One whose reads have room for so many bytes.
-    pub fn new(gpu: &'g Gpu, read_bytes: u64) -> Result<Batch<'g>, DeviceError> {
+    /// One whose reads have room for so many bytes, and of at most so many dispatches.
+    pub fn new(gpu: &'g Gpu, read_bytes: u64, dispatches: usize) -> Result<Batch<'g>, DeviceError> {
         let encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: None });
+        let times = match gpu.tick {
+            Some(_) if dispatches > 0 => Some((gpu.take_queries(), 0)),
+            Some(_) | None => None,
+        };
+        let time_bytes = if times.is_some() { 8 * (2 * dispatches as u64).min(QUERIES.into()) } else { 0 };
+        let read_bytes = read_bytes + time_bytes;
         let readback = if read_bytes > 0 { Some(gpu.take(read_bytes, Use::Readback)?) } else { None };
-        Ok(Batch { gpu, encoder, held: Vec::new(), blocks: Vec::new(), readback, at: 0, reads: Vec::new() })
+        Ok(Batch { gpu, encoder, held: Vec::new(), blocks: Vec::new(), readback, at: 0, reads: Vec::new(), times })
     }
 
     /// A slot with these words: its buffer's place among the blocks, and the offset there.
@@ -175,7 +202,7 @@ impl<'g> Batch<'g> {
         Ok((n, offset))
     }
 
-    /// A dispatch. Gives the read that has its traps, if the kernel has any.
+    /// A dispatch.
     pub fn dispatch(
         &mut self,
         ready: &Ready,
@@ -183,7 +210,7 @@ impl<'g> Batch<'g> {
         groups: Range<u64>,
         zero_outputs: bool,
         places: &[Place<'_>],
-    ) -> Result<Option<usize>, DeviceError> {
+    ) -> Result<Encoded, DeviceError> {
         if zero_outputs {
             for (place, access) in places.iter().zip(&ready.access) {
                 if *access == Access::Output {
@@ -226,7 +253,15 @@ impl<'g> Batch<'g> {
             slots.push((self.slot(&words)?, size));
         }
         let block_bytes = ready.layout.block_bytes();
-        for same in slots.chunk_by(|((one, _), _), ((other, _), _)| one == other) {
+        let time = match &mut self.times {
+            Some((_, next)) if *next + 2 <= QUERIES && !slots.is_empty() => {
+                *next += 2;
+                Some(*next - 2)
+            }
+            Some(_) | None => None,
+        };
+        let passes: Vec<_> = slots.chunk_by(|((one, _), _), ((other, _), _)| one == other).collect();
+        for (n, same) in passes.iter().enumerate() {
             let block = &self.blocks[same[0].0.0].0;
             let mut key = key.clone();
             key.push((block.number, 0, block_bytes));
@@ -236,23 +271,30 @@ impl<'g> Batch<'g> {
                 let descriptor = wgpu::BindGroupDescriptor { label: None, layout: &ready.groups, entries: &entries };
                 self.gpu.device.create_bind_group(&descriptor)
             });
-            let descriptor = wgpu::ComputePassDescriptor { label: None, timestamp_writes: None };
+            let (is_first, is_last) = (n == 0, n + 1 == passes.len());
+            let timestamp_writes = match (&self.times, time) {
+                (Some((query_set, _)), Some(time)) if is_first || is_last => Some(wgpu::ComputePassTimestampWrites {
+                    query_set,
+                    beginning_of_pass_write_index: is_first.then_some(time),
+                    end_of_pass_write_index: is_last.then_some(time + 1),
+                }),
+                (Some(_) | None, Some(_) | None) => None,
+            };
+            let descriptor = wgpu::ComputePassDescriptor { label: None, timestamp_writes };
             let mut pass = self.encoder.begin_compute_pass(&descriptor);
             pass.set_pipeline(&ready.pipeline);
-            for ((_, offset), [x, y, z]) in same {
+            for ((_, offset), [x, y, z]) in *same {
                 pass.set_bind_group(0, &group, &[*offset as u32]);
                 pass.dispatch_workgroups(*x, *y, *z);
             }
         }
         self.held.extend(copies.into_iter().flatten());
-        Ok(match traps {
-            Some((traps, bytes)) => {
-                let read = self.read(&Place::of(&traps, bytes));
-                self.held.push(traps);
-                Some(read)
-            }
-            None => None,
-        })
+        let traps = traps.map(|(traps, bytes)| {
+            let read = self.read(&Place::of(&traps, bytes));
+            self.held.push(traps);
+            read
+        });
+        Ok(Encoded { traps, time })
     }
 
     /// Copies of what is read from a buffer that is written too.
@@ -380,7 +422,16 @@ impl<'g> Batch<'g> {
 
     /// Submits the commands and waits for them.
     pub fn run(self, deadline: Deadline, left: &AtomicBool) -> Result<Bytes<'g>, DeviceError> {
-        let Batch { gpu, encoder, mut held, blocks, readback, at, reads } = self;
+        let Batch { gpu, mut encoder, mut held, blocks, readback, mut at, reads, times } = self;
+        let times_at = at;
+        if let (Some((queries, count @ 1..)), Some(readback)) = (&times, &readback) {
+            let bytes = 8 * u64::from(*count);
+            let resolved = gpu.take(bytes, Use::Times)?;
+            encoder.resolve_query_set(queries, 0..*count, &resolved.buffer, 0);
+            encoder.copy_buffer_to_buffer(&resolved.buffer, 0, &readback.buffer, at, Some(bytes));
+            at += bytes;
+            held.push(resolved);
+        }
         for (block, bytes) in blocks {
             upload(gpu, &block.buffer, &bytes);
             held.push(block);
@@ -394,10 +445,13 @@ impl<'g> Batch<'g> {
         let waited = gpu.wait(index, deadline, left);
         if gpu.is_stuck() {
             // Nobody knows when these are free.
-            std::mem::forget((held, readback));
+            std::mem::forget((held, readback, times));
             return Err(waited.err().unwrap_or(DeviceError::Hung));
         }
-        let mut bytes = Bytes { gpu, view: None, reads, held, readback };
+        if let Some((queries, _)) = times {
+            gpu.give_back_queries(queries);
+        }
+        let mut bytes = Bytes { gpu, view: None, times: times_at as usize, reads, held, readback };
         waited?;
         if let Some(readback) = &bytes.readback {
             let view = readback.buffer.get_mapped_range(0..at);

@@ -14,5 +14,6 @@ pub use assignment::{
 };
 pub use relay::{HandOverError, Relay};
 pub use wgsl::{
-    ConformDispatchConfig, ExecutionModel, MAX_DISPATCHES, ProgramBackend, SwapBackend, WgslBackend, with_backend_swap,
+    ConformDispatchConfig, ExecutionModel, MAX_DISPATCHES, ProgramBackend, ShaderBackend, SwapBackend, WgslBackend,
+    with_backend_swap,
 };

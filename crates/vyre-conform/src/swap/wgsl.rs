@@ -252,6 +252,40 @@ impl WgslBackend for ProgramBackend<'_> {
     }
 }
 
+/// A backend that takes programs, together with a function that runs the text of shaders on the same device: what
+/// [`WgslBackend::dispatch`] is called with.
+pub struct ShaderBackend<'a, F> {
+    /// What runs programs.
+    pub programs: ProgramBackend<'a>,
+    /// What runs shaders.
+    pub shaders: F,
+}
+
+impl<F> WgslBackend for ShaderBackend<'_, F>
+where
+    F: Fn(&str, &[u8], usize, ConformDispatchConfig) -> Result<Vec<u8>, String>,
+{
+    fn name(&self) -> &str {
+        self.programs.name()
+    }
+
+    fn dispatch(&self, wgsl: &str, input: &[u8], output_size: usize, config: ConformDispatchConfig) -> Result<Vec<u8>, String> {
+        let output = (self.shaders)(wgsl, input, output_size, config)?;
+        check_size(self, &output, output_size)?;
+        Ok(output)
+    }
+
+    fn dispatch_program(
+        &self,
+        program: &[u8],
+        input: &[u8],
+        output_size: usize,
+        config: ConformDispatchConfig,
+    ) -> Result<Vec<u8>, String> {
+        self.programs.dispatch_program(program, input, output_size, config)
+    }
+}
+
 /// The parts of a flat input.
 fn cut<'a>(program: &Program, mut input: &'a [u8]) -> Result<Vec<&'a [u8]>, String> {
     let kernel = program.validated().map_err(ToString::to_string)?.kernel();

@@ -110,3 +110,25 @@ fn what_was_made_before_a_loss_is_stale_and_the_device_is_right_afterwards() {
         assert_eq!(submit(&*device, steps).unwrap().reads, [vec![7; 8]], "{id}");
     }
 }
+
+#[test]
+fn dispatches_have_the_time_that_the_device_measured() {
+    let text = "program p {\n workgroup 64\n buffer out: output u32[1000000] @0\n out[gid.x] = gid.x * gid.x\n}";
+    // One that may trap ends its submission, and one of many parts has one time.
+    let traps = "program p {\n workgroup 1\n buffer out: output u32[150000] @0\n if gid.x == gid_count.x {\n  trap(1)\n }\n out[gid.x] = 1\n}";
+    for id in DEVICES {
+        for text in [text, traps] {
+            let timed = open(id).dispatch_borrowed_timed(&program(text), &[], &Default::default()).unwrap();
+            assert!(timed.device_ns.is_some_and(|time| time > 0), "{id}: {:?}", timed.device_ns);
+        }
+        let device = wgpu_device(id).unwrap();
+        let kernel = program(text).validated().unwrap().kernel().clone();
+        let code = device.compile(&kernel, &CodeOptions::default()).unwrap();
+        let launch = Arc::new(plan(&program(text), &[], &LaunchConfig::default()).unwrap());
+        let memory = device.allocate(4_000_000).unwrap();
+        let step = Step::Dispatch { code, launch, groups: 0..15_625, zero_outputs: true, bindings: vec![memory.whole()] };
+        let done = submit(&*device, vec![step.clone(), step.clone(), Step::Read(span(&memory, 8, 4)), step]).unwrap();
+        assert!(done.ran.len() == 3 && done.ran.iter().all(|ran| ran.device_ns.is_some_and(|time| time > 0)), "{id}");
+        assert_eq!(done.reads, [words([4])], "{id}");
+    }
+}

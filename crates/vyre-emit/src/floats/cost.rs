@@ -34,10 +34,10 @@ pub struct Cost {
 impl fmt::Display for Cost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.form {
-            Form::Plain => write!(f, "{:?}, plain: {:.3} ns", self.op, self.nanoseconds),
+            Form::Plain => write!(f, "{}, plain: {:.3} ns", self.op, self.nanoseconds),
             Form::Exact(mode, profile) => {
                 let rung = self.op.ladder().map_or(Rung::Integer, |op| profile.rung(mode, op));
-                write!(f, "{:?} in {mode}, {}: {:.3} ns", self.op, rung.name(), self.nanoseconds)
+                write!(f, "{} in {mode}, {}: {:.3} ns", self.op, rung.name(), self.nanoseconds)
             }
         }
     }

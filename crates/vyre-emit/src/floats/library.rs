@@ -7,6 +7,7 @@
 use super::profile::{FloatProfile, LadderOp, Rung};
 use super::table;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::LazyLock;
 use vyre_scalar::small::{self, Format};
 use vyre_spec::{BinaryOp, DataType, FloatMode, Scalar, TernaryOp, UnaryOp};
@@ -129,6 +130,21 @@ pub enum FloatOp {
     Load(SmallFloat),
     /// The pattern that is stored for a value.
     Store(SmallFloat),
+}
+
+/// As the text form writes it, with the types: `add`, `u32(f32)`, `load f16`.
+impl fmt::Display for FloatOp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FloatOp::Unary(op) => f.write_str(op.mnemonic()),
+            FloatOp::Binary(op) => f.write_str(op.mnemonic()),
+            FloatOp::Ternary(op) => f.write_str(op.mnemonic()),
+            FloatOp::Cast { from, to } => write!(f, "{to}({from})"),
+            FloatOp::Canonicalize => f.write_str("load f32"),
+            FloatOp::Load(small) => write!(f, "load {}", small.name()),
+            FloatOp::Store(small) => write!(f, "store {}", small.name()),
+        }
+    }
 }
 
 /// What `floats canonical` adds to a function that is right in `floats ieee`.

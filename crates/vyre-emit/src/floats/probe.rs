@@ -240,20 +240,46 @@ pub struct Outcome {
     pub cases: usize,
 }
 
+impl Depth {
+    /// Operands that each expression of the ladder is tried on.
+    const fn cases(self) -> usize {
+        match self {
+            Depth::Short => 1 << 13,
+            Depth::Full => 1 << 19,
+        }
+    }
+
+    fn samples(self) -> Samples {
+        match self {
+            Depth::Short => Samples::few(3),
+            Depth::Full => Samples::many(3),
+        }
+    }
+}
+
+/// What probes of the ladder try, in words: their shader as naga compiles it, and operands. A profile that was found by others says
+/// nothing about the functions that kernels call now, or about those of another naga. `None` if naga refuses the shader.
+#[must_use]
+pub fn subject(lowest: Rung) -> Option<Vec<u32>> {
+    let module = naga::front::wgsl::parse_str(&shader(lowest).1).ok()?;
+    let (flags, capabilities) = (naga::valid::ValidationFlags::all(), naga::valid::Capabilities::empty());
+    let info = naga::valid::Validator::new(flags, capabilities).validate(&module).ok()?;
+    let mut words = naga::back::spv::write_vec(&module, &info, &naga::back::spv::Options::default(), None).ok()?;
+    for depth in [Depth::Short, Depth::Full] {
+        words.push(depth.cases() as u32);
+        words.extend(depth.samples().patterns(1 << 10));
+    }
+    Some(words)
+}
+
 /// Runs the probes of the ladder. `lowest` is [`Rung::Protected`] unless the runner compiles under a promise that nothing is rewritten.
 ///
 /// The short form is one shader. The bytes of kernels do not depend on the answer, only their speed.
 pub fn profile(runner: &mut dyn Runner, lowest: Rung, depth: Depth) -> Outcome {
-    let cases = match depth {
-        Depth::Short => 1 << 13,
-        Depth::Full => 1 << 19,
-    };
+    let cases = depth.cases();
     let (columns, wgsl) = shader(lowest);
     let mut wrong: Vec<Option<Wrong>> = columns.iter().map(|_| None).collect();
-    let mut samples = match depth {
-        Depth::Short => Samples::few(3),
-        Depth::Full => Samples::many(3),
-    };
+    let mut samples = depth.samples();
     let mut left = cases;
     while left > 0 {
         let count = left.min(1 << 16);
