@@ -13,6 +13,8 @@ mod fuzz;
 mod kernels;
 mod middle;
 mod mutants;
+#[cfg(feature = "wgpu")]
+mod wgpu;
 
 use kernels::{Workload, workloads};
 use std::hint::black_box;
@@ -65,6 +67,13 @@ fn main() {
         }
         return;
     }
+    // `vyre-bench written` compares it with straightforward Rust on other kernels.
+    #[cfg(target_arch = "x86_64")]
+    if let Some((command, names)) = args.split_first()
+        && command == "written"
+    {
+        return cpu::written::command(names);
+    }
     if let [command] = args.as_slice()
         && command == "worker"
     {
@@ -86,7 +95,14 @@ fn main() {
         ("evidence", evidence::evidence),
         #[cfg(unix)]
         ("campaign", campaign::figures),
+        #[cfg(feature = "wgpu")]
+        ("wgpu", wgpu::figures),
     ];
+    if let Some(unknown) = args.iter().find(|arg| !parts.iter().any(|(name, _)| arg == name)) {
+        let known: Vec<&str> = parts.iter().map(|(name, _)| *name).collect();
+        eprintln!("nothing here is called `{unknown}`; there are cpu, written, {}", known.join(", "));
+        std::process::exit(2);
+    }
     for (name, part) in parts {
         // Sweeps take a quarter of an hour, and campaigns need PostgreSQL.
         if args.is_empty() && !["sweeps", "campaign"].contains(&name) || args.iter().any(|arg| arg == name) {

@@ -13,6 +13,8 @@ mod plain;
 mod plot;
 mod small;
 mod table;
+#[cfg(target_arch = "x86_64")]
+pub mod written;
 
 use cases::{Case, Code};
 use opencl::OpenCl;

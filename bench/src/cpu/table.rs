@@ -16,7 +16,8 @@ pub enum Cell {
 }
 
 impl Cell {
-    fn seconds(&self) -> Option<f64> {
+    /// Of the fastest round.
+    pub fn seconds(&self) -> Option<f64> {
         match self {
             Cell::Time(time) => Some(time.as_secs_f64()),
             Cell::Missing(_) => None,
