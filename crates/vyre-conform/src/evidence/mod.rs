@@ -68,6 +68,12 @@ impl Section {
         self.is_described.then_some(self.info.evidence)
     }
 
+    /// The command that shows the failure again: the program that was made small, if there is one.
+    #[must_use]
+    pub fn shown_again(&self) -> Option<&str> {
+        self.reduced.as_ref().and_then(|reduced| reduced.again.as_deref()).or(self.again.as_deref())
+    }
+
     /// Cases that the run was asked for and that were neither judged nor skipped: another shard's, or the run was cut off.
     #[must_use]
     pub fn not_run(&self) -> u64 {

@@ -80,8 +80,7 @@ impl<'r> Failing<'r> {
 
     /// The command that shows it again.
     pub fn again(&self) -> Option<&'r str> {
-        let section = self.section()?;
-        section.reduced.as_ref().and_then(|reduced| reduced.again.as_deref()).or(section.again.as_deref())
+        self.section()?.shown_again()
     }
 }
 

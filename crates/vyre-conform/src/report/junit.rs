@@ -83,7 +83,7 @@ impl Report<'_> {
                     text += &format!("{name}[{}] is {}, expected {}\n", lane.number, lane.found, lane.expected);
                 }
             }
-            if let Some(again) = &section.again {
+            if let Some(again) = section.shown_again() {
                 text += &format!("again: {}\n", self.command(again));
             }
         }

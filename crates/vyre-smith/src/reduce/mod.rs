@@ -469,8 +469,9 @@ impl Reducer<'_> {
             self.halve(step::roots, Step::ZeroAll);
             self.sweep(|_| vec![Step::Single, Step::Unused]);
             self.sweep(step::geometry);
-            // Going on pays as long as it takes away an eighth.
-            if self.stopped.is_some() || self.measure.size.nodes * 8 > before.nodes * 7 {
+            // Going on pays as long as it takes away an eighth; of a program without statements nothing can be taken.
+            let size = self.measure.size;
+            if self.stopped.is_some() || size == before || size.nodes * 8 > before.nodes * 7 {
                 return;
             }
         }

@@ -223,6 +223,17 @@ fn nothing_is_called_stable_that_was_not_asked_again() {
     }
 }
 
+/// Nothing can be taken out of a program without statements, and that is seen.
+#[test]
+fn a_program_of_nothing_is_reduced_to_nothing() {
+    let parts = parsed("program p {; workgroup 4; buffer out: output u32[1] @0; }").parts().clone();
+    for body in [vec![], vec![Node::block(vec![Node::block(vec![])])], vec![Node::Return]] {
+        let case = Case::new(Program::from_parts(Parts { body: body.into(), ..parts.clone() }), vec![]);
+        let result = reduce(case, &Config::default(), &mut |_| Interest::Yes, &mut |_| {}).expect("interesting");
+        assert_eq!((result.size.nodes, result.end, result.stable), (0, End::Minimal, true), "{}", result.case.program);
+    }
+}
+
 /// A predicate that has had enough is not asked again, and what it liked until then is kept.
 #[test]
 fn a_predicate_can_end_the_reduction() {
