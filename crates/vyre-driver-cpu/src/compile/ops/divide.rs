@@ -171,7 +171,7 @@ mod tests {
     use super::Inverse;
 
     fn quotient(n: u32, inverse: Inverse) -> u32 {
-        let high = |factor: u32| (u64::from(n) * u64::from(factor) >> 32) as u32;
+        let high = |factor: u32| ((u64::from(n) * u64::from(factor)) >> 32) as u32;
         match inverse {
             Inverse::Shift(right) => n >> right,
             Inverse::Times { factor, right } => high(factor) >> right,
