@@ -106,7 +106,7 @@ pub fn create(connection: &mut Connection, new: &New<'_>) -> Result<Campaign, Db
         tables(connection)?;
         let taken = connection.rows("SELECT 1 FROM vyre.campaign WHERE name = $1", &[(&new.name, Type::TEXT)])?;
         if !taken.is_empty() {
-            return Err(DbError::Refused(format!("there is a campaign `{}` already; take another name", new.name)));
+            return Err(DbError::Refused(format!("there is already a campaign `{}`; choose another name", new.name)));
         }
         let units = new.plan.units();
         let spec = serde_json::to_string(new.spec).expect("a spec is JSON");

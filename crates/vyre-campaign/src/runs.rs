@@ -78,7 +78,7 @@ impl Runs {
                     [] => return Err(DbError::Refused(format!("{} has no campaign", db.place()))),
                     several => {
                         return Err(DbError::Refused(format!(
-                            "which campaign? Write #NAME behind the URL: {}",
+                            "which campaign? Write #NAME after the URL: {}",
                             several.join(", ")
                         )));
                     }
@@ -91,7 +91,7 @@ impl Runs {
         let names = || classes.iter().map(|class| class.name.as_str()).collect::<Vec<_>>().join(", ");
         let class = match (class, classes.as_slice()) {
             ("", [one]) => one.clone(),
-            ("", _) => return Err(DbError::Refused(format!("which device? Write #{name}/DEVICE behind the URL: {}", names()))),
+            ("", _) => return Err(DbError::Refused(format!("which device? Write #{name}/DEVICE after the URL: {}", names()))),
             (wanted, classes) => match classes.iter().find(|class| class.name == wanted) {
                 Some(class) => class.clone(),
                 None => return Err(DbError::Refused(format!("`{name}` has no device `{wanted}`; there are: {}", names()))),

@@ -295,7 +295,7 @@ impl Conflict<'_> {
             }
             [false, false] | [true, true] => {
                 let why = format!(
-                    "three workers gave three answers about unit {unit}: the device does not give the same bytes each time"
+                    "three workers gave three different answers for unit {unit}: the device does not give the same bytes each time"
                 );
                 connection.together(|connection| {
                     self.fails(connection, both, place, &why)?;

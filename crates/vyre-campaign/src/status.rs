@@ -210,7 +210,7 @@ impl Status {
             );
             let _ = writeln!(text, "  {}", class.sampling());
             if class.quarantined > 0 {
-                let _ = writeln!(text, "  {} units with which three workers were lost are run case by case", class.quarantined);
+                let _ = writeln!(text, "  {} units on which three workers were lost are run case by case", class.quarantined);
             }
             if class.conflicts_open > 0 {
                 let _ =

@@ -220,7 +220,7 @@ impl Link {
             let classes: Vec<String> = classes.as_array().into_iter().flatten().map(said).collect();
             return Ok(Joined::NoClass(classes.join(", ")));
         }
-        let malformed = |what: &str| DbError::Damaged(format!("{}: what beat() says has no {what}", db.place()));
+        let malformed = |what: &str| DbError::Damaged(format!("{}: the answer of beat() has no {what}", db.place()));
         let secret = heard["secret"].as_str().and_then(|text| text.parse().ok()).ok_or_else(|| malformed("secret"))?;
         let heard = Heard {
             class: heard["class"].as_str().ok_or_else(|| malformed("class"))?.into(),
@@ -255,7 +255,7 @@ impl Link {
             let error = match self.once(inner, text, &ask, records) {
                 Ok(value) => {
                     if std::mem::take(&mut inner.is_away) {
-                        tell(&format!("{} is there again", self.db.place()));
+                        tell(&format!("{} is back", self.db.place()));
                     }
                     return Ok(value);
                 }

@@ -21,22 +21,22 @@ use vyre_conform::report::Report;
 /// Prove backends on many machines: one queue, one ledger, one root for each device.
 #[derive(clap::Args)]
 #[command(after_help = "\
-A campaign is a part of the suite and a list of devices. Workers come and go, take ranges of units, and answer with one record for each
-unit; a device gets the same root as from a run on one machine. docs/campaigns.md says how that works and what it withstands.
+A campaign is a part of the suite and a list of devices. Workers may come and go: they take ranges of units and return one record for
+each unit. A device gets the same root as from a run on one machine. docs/campaigns.md explains how that works and what it withstands.
 
-The database is --db URL, or VYRE_DB in the environment, which keeps its password out of the list of processes:
+The database is --db URL, or VYRE_DB in the environment, which keeps the password out of the list of processes:
 postgres://USER:PASSWORD@HOST/DATABASE?sslmode=require&sslrootcert=FILE, or ?host=/run/postgresql for a Unix socket.
 
 Examples:
   vyre campaign create nightly --tier standard --device cpu --device bulk
-  vyre campaign work nightly                       on every machine: runs what its devices can run, ends when all is done
+  vyre campaign work nightly                       on every machine: runs what its devices can run, until all is done
   vyre campaign status nightly
   vyre campaign top nightly                        the same, live
   vyre campaign report nightly --html page.html    ops by devices, a root for each, and where they differ
-  vyre report 'postgres://host/db#nightly/cpu'     and every other command that reads runs
+  vyre report 'postgres://host/db#nightly/cpu'     the run of one device; other commands that read runs take this too
   vyre campaign cancel nightly
 
-Exit status: 0 it holds, 1 it does not hold, 2 the command line is wrong or the database out of reach, 3 there is no verdict.")]
+Exit status: 0 the promise holds, 1 it does not, 2 the command line is wrong or the database out of reach, 3 there is no verdict.")]
 pub struct Args {
     #[command(subcommand)]
     command: Command,
@@ -44,17 +44,17 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// Create a campaign, and the tables if there are none
+    /// Create a campaign, and its tables if the database has none yet
     Create(Create),
     /// Run units of a campaign until all are done
     Work(worker::Args),
-    /// Show how far a campaign is, and settle answers that differ
+    /// Show the progress of a campaign, and settle answers that differ
     Status(Look),
-    /// The same live, on the whole terminal
+    /// Show the progress live, on the whole terminal
     Top(Look),
     /// Show the results of a campaign's devices side by side
     Report(Matrices),
-    /// Make workers leave; what is done is kept
+    /// Stop a campaign: workers leave, and what is done is kept
     Cancel(Cancel),
     #[command(hide = true)]
     Alone(alone::Args),
@@ -81,28 +81,28 @@ impl Where {
 
 #[derive(clap::Args)]
 struct Create {
-    /// Its name
+    /// The name of the campaign
     name: String,
-    /// Which parts of the suite; everything if nothing is named
+    /// Queries for parts of the suite [default: the whole suite]
     queries: Vec<String>,
     #[command(flatten)]
     place: Where,
-    /// A device: BACKEND (the first that comes), BACKEND=FINGERPRINT (that one), BACKEND=* (all, as if they were one); NAME:BACKEND… names it
+    /// A device: BACKEND (the first one that joins), BACKEND=FINGERPRINT (that one), BACKEND=* (all of them, as if they were one); NAME:BACKEND… gives it a name
     #[arg(long = "device", value_name = "DEVICE", required = true)]
     devices: Vec<String>,
-    /// How much: smoke, standard, deep
+    /// How much to test: smoke, standard, deep
     #[arg(long, default_value = "smoke", value_parser = conform::tier)]
     tier: vyre_conform::Tier,
-    /// Seed of the sampled cases
+    /// Random seed for the cases that are sampled
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
-    /// The same, chosen by a verifier
+    /// Like --seed, but chosen by a verifier
     #[arg(long, value_name = "N", conflicts_with = "seed")]
     nonce: Option<u64>,
-    /// How long after the last word from a worker its ranges are taken back
+    /// How long a worker may be silent before its ranges are taken back
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = crate::time::duration)]
     lease: Duration,
-    /// How many percent of the units a second worker runs too
+    /// Percentage of the units that a second worker runs too
     #[arg(long, value_name = "PERCENT", default_value_t = 2.0, value_parser = percent)]
     second: f64,
     /// One JSON object
@@ -127,10 +127,10 @@ struct Matrices {
     name: String,
     #[command(flatten)]
     place: Where,
-    /// Write a page
+    /// Write an HTML page
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Write the page again and again until all is done; it refreshes itself
+    /// Keep writing the page until all is done; it refreshes itself in a browser
     #[arg(long, requires = "html")]
     watch: bool,
     /// Seconds between two pages
@@ -152,7 +152,7 @@ struct Cancel {
     name: String,
     #[command(flatten)]
     place: Where,
-    /// Remove it with everything that is done
+    /// Remove the campaign with all its results
     #[arg(long)]
     remove: bool,
     /// One JSON object
@@ -421,7 +421,7 @@ fn watch(args: &Matrices, db: &Db, stop: &AtomicBool) -> Result<(), Failure> {
             Ok(status) => {
                 has_seen = true;
                 if std::mem::take(&mut is_away) {
-                    line(&format!("{} is there again", db.place()));
+                    line(&format!("{} is back", db.place()));
                 }
                 let is_over = status.is_cancelled || status.is_complete();
                 write_file(path, status.page((!is_over).then_some(args.every), None).as_bytes(), &[])?;
@@ -431,7 +431,7 @@ fn watch(args: &Matrices, db: &Db, stop: &AtomicBool) -> Result<(), Failure> {
             }
             Err(Unseen::Away(why)) if has_seen => {
                 if !std::mem::replace(&mut is_away, true) {
-                    line(&format!("{why}; the page stays as it is until the database is there again"));
+                    line(&format!("{why}; the page stays as it is until the database is back"));
                 }
             }
             Err(unseen) => return Err(unseen.into()),

@@ -12,17 +12,17 @@ use vyre_conform::cert::{
 /// Sign what a conformance run has shown, and check what others have signed.
 #[derive(clap::Args)]
 #[command(after_help = "\
-A certificate is a signed claim: whoever holds the key says that this device gave these bytes. It can be refuted by anyone who has
-such a device and runs units again. It is not a proof by itself: the bytes that a right device gives are public.
+A certificate is a signed claim: the holder of the key says that this device gave these bytes. Anyone who has such a device can refute
+it by running units again. It is not a proof by itself: the bytes that a correct device gives are public.
 
 Examples:
   vyre cert keygen mine                                   makes mine.key, which you keep, and mine.pub, which you publish
   vyre cert sign state --key mine.key --out bulk.cert.json
   vyre cert verify bulk.cert.json --key mine.pub          needs no device
-  vyre cert verify bulk.cert.json --key mine.pub --nonce 4711   and the cases were drawn from my number
-  vyre cert audit bulk.cert.json state --key mine.pub -k 459    runs 459 units again: finds 1 % forged with 99 %
+  vyre cert verify bulk.cert.json --key mine.pub --nonce 4711   also check that the cases were drawn from your number
+  vyre cert audit bulk.cert.json state --key mine.pub -k 459    runs 459 units again: if 1 % are forged, that is found with a probability of 99 %
 
-Exit status: 0 it holds, 1 the certificate is rejected or refuted, the run fails, or a file is damaged, 2 the command line is wrong or a file
+Exit status: 0 the claim holds, 1 the certificate is rejected or refuted, the run fails, or a file is damaged, 2 the command line is wrong or a file
 cannot be read or written, 3 there is no verdict. docs/certificates.md has every field of the file.")]
 pub struct Args {
     #[command(subcommand)]
@@ -74,10 +74,10 @@ struct Verify {
     /// The certificate
     #[arg(value_name = "CERTIFICATE")]
     certificate: PathBuf,
-    /// The public key of whoever you trust; none is taken from the certificate
+    /// The public key of the signer you trust; it is never taken from the certificate
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
-    /// The number that sampled cases must have been drawn from, which you chose (`vyre conform --nonce N`)
+    /// The number that you chose and that sampled cases must have been drawn from (`vyre conform --nonce N`)
     #[arg(long, value_name = "N")]
     nonce: Option<u64>,
     /// The whole certificate as one JSON object
@@ -93,10 +93,10 @@ struct Again {
     /// The run that it was signed for, with its units
     #[arg(value_name = "RUN")]
     run: PathBuf,
-    /// The public key of whoever signed it
+    /// The public key of the signer
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
-    /// How many units are run again
+    /// How many units to run again
     #[arg(short = 'k', long = "units", value_name = "N", default_value_t = 459, value_parser = clap::value_parser!(u64).range(1..))]
     units: u64,
     /// One JSON object

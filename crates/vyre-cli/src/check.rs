@@ -17,10 +17,10 @@ use vyre::{Location, Report, values};
 
 /// Check kernels, with and without running them.
 ///
-/// Reports every mistake of a program in one run. For a program that keeps the rules it says whether its bytes are proven to be the
-/// same under every schedule: always, in launches that meet the conditions it names, or not, with the access that stands in the way.
-/// With --checked the program is run on the given inputs, under many schedules, and data races, results
-/// that depend on the order of atomics, reads of memory that nobody has written and accesses out of bounds are found.
+/// Reports every mistake in a program in one run. For a valid program it says whether its bytes are proven to be the same under every
+/// schedule: always, in launches that meet certain conditions, which it names, or not, and which access prevents it. With --checked it
+/// runs the program on the given inputs under many schedules, and reports data races, results that depend on the order of atomics,
+/// reads of memory that was never written, and accesses out of bounds.
 #[derive(clap::Args)]
 #[command(after_help = "\
 With --checked the exit status is 1 if there is a race, if the result depends on the order of invocations, or if the kernel traps,
@@ -44,7 +44,7 @@ pub struct Args {
     /// Run the kernel in the checked mode of the reference
     #[arg(long)]
     checked: bool,
-    /// Try this schedule beside `forward`, and no others
+    /// Try only this schedule, besides `forward`
     #[arg(long, value_name = "SCHEDULE", requires = "checked", help_heading = "With --checked")]
     schedule: Option<Schedule>,
     #[command(flatten, next_help_heading = "With --checked")]
@@ -53,7 +53,7 @@ pub struct Args {
 
 pub fn check(args: &Args) -> Result<(), Failure> {
     if !args.checked && !args.launch.written().is_empty() {
-        return Err(Failure::Usage("inputs and launch are for --checked".into()));
+        return Err(Failure::Usage("inputs and launch are only for --checked".into()));
     }
     for_each_file(&args.files, args.json, |path| if args.checked { check_dispatch(path, args) } else { check_one(path, args) })
 }

@@ -40,7 +40,7 @@ Examples:
   vyre man run | man -l -                    the page of `vyre run`
   vyre man --all ~/.local/share/man/man1     every page, for `man vyre` and `man vyre-run`")]
 pub struct ManArgs {
-    /// A command; without it, the whole
+    /// The command; without it, the page of `vyre` itself
     #[arg(value_name = "COMMAND")]
     of: Option<String>,
     /// Write every page into this folder
@@ -71,7 +71,7 @@ pub fn man(args: &ManArgs) -> Result<(), Failure> {
     let wanted = args.of.as_ref().map_or_else(|| "vyre".into(), |name| format!("vyre-{name}"));
     let Some((name, page)) = pages.iter().find(|(name, _)| *name == wanted) else {
         let known: Vec<&str> = pages.iter().filter_map(|(name, _)| name.strip_prefix("vyre-")).collect();
-        return Err(Failure::Usage(format!("there is no command `{}`; there are {}", &wanted[5..], known.join(", "))));
+        return Err(Failure::Usage(format!("there is no command `{}`; the commands are {}", &wanted[5..], known.join(", "))));
     };
     match args.json {
         true => print(&format!("{}\n", json!({ "page": name, "text": String::from_utf8_lossy(page) }))),

@@ -29,64 +29,65 @@ use vyre_worker::{Contained, Pool, Settings, Subject};
 /// Prove that a backend gives the bytes that the language promises, on every op, type and workgroup size.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Every case is judged by the same computation in plain Rust, one in a hundred by the reference interpreter too, and everything runs
-twice with something changed that must not show. Faults are planted at secret places; a run that does not notice one has no verdict.
-A run that is cut off goes on where it was when the same command is given again.
+Every case is compared with the same computation in plain Rust, and one in a hundred with the reference interpreter too. Everything
+runs twice, the second time with a change that must not affect the result. Faults are planted at secret places; a run that misses one
+of them has no verdict. To resume a run that was interrupted, give the same command again.
 
-Names are an op and words with colons: ops.int.add:u32:wg=64:boundary. A query says less: `ops.int`, `*:f32`, `*:wg=64`; `!ops.float`
-takes away. A path ending in .vyre is a kernel of yours: it is proven over generated inputs.
+Parts of the suite are named by an op and words after colons: ops.int.add:u32:wg=64:boundary. A query gives only some of the words:
+`ops.int`, `*:f32`, `*:wg=64`; `!ops.float` excludes what it matches. A path that ends in .vyre is a kernel of your own, which is
+tested on generated inputs.
 
 Examples:
   vyre conform                                     the default backend, in a minute
   vyre conform --tier standard --backend bulk
   vyre conform 'ops.float' '!*:wg=1'
-  vyre conform my.vyre --backend bulk              this kernel on this device
-  vyre conform --backend exec:'python3 worker.py'  somebody else's backend
-  vyre conform --known known-failures.json         these fail, for this reason, until that day
+  vyre conform my.vyre --backend bulk              your kernel on this device
+  vyre conform --backend exec:'python3 worker.py'  a backend in another program
+  vyre conform --known known-failures.json         with a list of failures that are known
   vyre conform --list ops.int.add:u32
 
-Exit status: 0 it holds, 1 it does not, 2 the command line is wrong, 3 there is no verdict.")]
+Exit status: 0 the promise holds, 1 it does not, 2 the command line is wrong, 3 there is no verdict.")]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Args {
     #[command(subcommand)]
     other: Option<Other>,
-    /// Which parts of the suite, or kernels (*.vyre); everything if nothing is named
+    /// Queries for parts of the suite, or kernels (*.vyre) [default: the whole suite]
     queries: Vec<String>,
-    /// The backend, or `exec:COMMAND` for a worker of somebody else's
+    /// The backend to test, or `exec:COMMAND` for a worker that is another program
     #[arg(long, value_name = "NAME")]
     backend: Option<String>,
-    /// How much: smoke (a minute), standard (a quarter of an hour), deep
+    /// How much to test: smoke (a minute), standard (a quarter of an hour), deep
     #[arg(long, default_value = "smoke", value_parser = tier)]
     tier: Tier,
     /// Random seed for the cases that are sampled
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
-    /// The same, as a verifier chose it: certificates say so, and `vyre cert verify --nonce` asks for it
+    /// Like --seed, but chosen by a verifier: certificates contain it, and `vyre cert verify --nonce` checks it
     #[arg(long, value_name = "N", conflicts_with = "seed")]
     nonce: Option<u64>,
-    /// One part of several: I/N, counted from 0
+    /// Run only one of N parts: I/N, counted from 0
     #[arg(long, value_name = "I/N", default_value = "0/1", value_parser = shard)]
     shard: (u64, u64),
-    /// Where state is kept: what is done, and what failed
+    /// The folder to keep the state in: which units are done, and what failed
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
-    /// Units at the same time [default: one for each core]
+    /// Units to run at the same time [default: one for each core]
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
     /// How long one dispatch may take before its process is ended, such as 500ms, 10s or 2m
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = crate::time::duration)]
     deadline: Duration,
-    /// Run the backend in this process: faster, and a crash ends everything
+    /// Run the backend in this process: faster, but a crash ends the whole run
     #[arg(long)]
     in_process: bool,
-    /// Failures that are known, with reason and last day (docs/conformance.md)
+    /// A list of known failures, each with a reason and an expiry date (docs/conformance.md)
     #[arg(long, value_name = "FILE", conflicts_with_all = ["mutants", "list"])]
     known: Option<PathBuf>,
-    /// Plant no faults. The run then has no verdict
+    /// Plant no faults; the run then has no verdict
     #[arg(long)]
     no_controls: bool,
-    /// Run the suite on devices with planted faults instead, and say which of them it notices; with --backend, on that backend with
-    /// faults in its compiler. NAME takes those whose names begin so: `rounding`, `resident/first-upload-lost`
+    /// Run the suite on devices with planted faults instead, and say which faults it notices; with --backend, on that backend with
+    /// faults in its compiler. NAME selects the faults whose names begin with it: `rounding`, `resident/first-upload-lost`
     #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true, default_missing_value = "", conflicts_with = "list")]
     mutants: Option<String>,
     /// Print the names of the units and run nothing
@@ -102,26 +103,26 @@ pub struct Args {
 /// What else there is to do about runs.
 #[derive(clap::Subcommand)]
 enum Other {
-    /// Put the shards of a run together, as if they had been one
+    /// Merge the shards of a run into one run
     Merge(Merge),
 }
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-All shards of one run (`vyre conform --shard 0/8` and so on), each with its state folder or the file in it, become one run: with the root,
-the verdict and the controls that the suite would have had on one machine. Nothing is run.
+Merges all shards of one run (`vyre conform --shard 0/8` and so on) into one run, with the root, the verdict and the controls that it
+would have had on one machine. Each shard is given by its state folder or the file in it. Nothing is run.
 
 Example: vyre conform merge whole shard-*/
 
-Exit status: 0 it holds, 1 it does not, 2 a file cannot be read or written, 3 there is no verdict.")]
+Exit status: 0 the promise holds, 1 it does not, 2 a file cannot be read or written, 3 there is no verdict.")]
 struct Merge {
-    /// The state folder of the whole
+    /// The state folder for the merged run
     #[arg(value_name = "OUT")]
     out: PathBuf,
     /// The shards
     #[arg(value_name = "SHARD", required = true)]
     shards: Vec<PathBuf>,
-    /// Take devices with different fingerprints for one
+    /// Treat devices with different fingerprints as one device
     #[arg(long)]
     any_device: bool,
     /// One JSON object
@@ -180,7 +181,7 @@ impl Args {
 
 pub fn tier(word: &str) -> Result<Tier, String> {
     let known = || Tier::ALL.iter().map(|tier| tier.name()).collect::<Vec<_>>().join(", ");
-    Tier::ALL.into_iter().find(|tier| tier.name() == word).ok_or_else(|| format!("there are {}", known()))
+    Tier::ALL.into_iter().find(|tier| tier.name() == word).ok_or_else(|| format!("the tiers are {}", known()))
 }
 
 fn shard(text: &str) -> Result<(u64, u64), String> {
@@ -387,7 +388,10 @@ impl Doubted {
         let line = <Line as clap::Parser>::try_parse_from(line).map_err(|_| of_no_runner())?;
         let plan = plan(&line.args)?;
         if plan.suite().to_string() != suite {
-            return Err(Failure::NoVerdict(format!("the run is of the suite {suite}, and this is the suite {}", plan.suite())));
+            return Err(Failure::NoVerdict(format!(
+                "the run used the suite {suite}, and this vyre has the suite {}",
+                plan.suite()
+            )));
         }
         let backend = line.args.backend.clone().map_or_else(default_backend, Ok)?;
         Ok(Doubted { args: line.args, plan, backend })
@@ -417,7 +421,7 @@ pub fn plan(args: &Args) -> Result<Plan, Failure> {
         // Names of parts are words with dots between them.
         let name: String = stem.chars().map(|c| if c.is_alphanumeric() || c == '-' || c == '_' { c } else { '-' }).collect();
         let made = KernelCases::new(&name, program, DispatchConfig::default(), 1 << 20);
-        cases.push(Arc::new(made.map_err(|why| Failure::Usage(format!("{path}: no input fits it: {why}")))?));
+        cases.push(Arc::new(made.map_err(|why| Failure::Usage(format!("{path}: no inputs can be generated for it: {why}")))?));
     }
     let selection = Selection::new(&queries).map_err(Failure::Usage)?;
     let specs = if kernels.is_empty() || !queries.is_empty() {
@@ -590,18 +594,20 @@ fn tell(args: &Args, conformed: &Conformed, state: &Path, notices: Option<KillRa
         let told = Report::new(data, known, notices.as_ref()).told_by(&program);
         print(&told.failures_text());
         for (section, entry) in &known.known {
-            print(&format!("{section} fails as known until {}: {}\n", entry.expires, entry.reason));
+            print(&format!("{section}: known failure until {}: {}\n", entry.expires, entry.reason));
         }
         known.problems.iter().for_each(|problem| print(&format!("known failures: {problem}\n")));
         print(&summary_text(conformed));
         print(&match &notices {
-            Some(notices) => format!("this suite notices {} of faults that nothing was tuned on\n", said(notices.all())),
-            None => "how many faults this suite notices was not measured\n".into(),
+            Some(notices) => format!("of planted faults that it was not tuned on, this suite notices {}\n", said(notices.all())),
+            None => "how many planted faults this suite notices was not measured\n".into(),
         });
         if *verdict == Verdict::Fails {
             let again = told.again().unwrap_or_else(|| data.info.command.replacen("vyre", &program, 1));
             let state = quoted(&state.display().to_string());
-            print(&format!("what fails, again: {again}\nas a page: {program} report {state} --html report.html\n"));
+            print(&format!(
+                "to run what fails again: {again}\nto see the results as a page: {program} report {state} --html report.html\n"
+            ));
         }
     }
     match verdict {
@@ -617,7 +623,7 @@ fn summary_text(conformed: &Conformed) -> String {
     let summary = &report.summary;
     let seconds = info.took_ms as f64 / 1e3;
     let mut text = format!(
-        "{} cases in {seconds:.1} s, {:.1} M/s: {} passed, {} failed, {} skipped; {} judged by the reference too\n",
+        "{} cases in {seconds:.1} s, {:.1} M/s: {} passed, {} failed, {} skipped; {} also judged by the reference\n",
         summary.tested,
         summary.tested as f64 / seconds.max(1e-3) / 1e6,
         summary.passed,

@@ -20,10 +20,10 @@ pub struct Args {
     /// Only these, by id; a backend's name means all of its devices
     #[arg(value_name = "DEVICE")]
     pub only: Vec<String>,
-    /// Find out which float instructions are right on each device that compiles for one, and what every float op costs there
+    /// Find out which float instructions each device computes exactly, and what every float op costs there
     #[arg(long)]
     pub probe: bool,
-    /// With many more operands, and every op in integers too
+    /// Probe with many more operands, and also every op computed in integers
     #[arg(long, requires = "probe")]
     pub full: bool,
     /// One JSON object
@@ -191,8 +191,7 @@ mod floats {
             }
         }
         for (op, mode, wrong) in &probed.wrong {
-            let _ =
-                writeln!(out, "  {op} in {mode} is wrong on integers too, so that this device must not be used for it: {wrong}");
+            let _ = writeln!(out, "  {op} in {mode} is wrong in integers too, so this device must not be used for it: {wrong}");
         }
         out.push('\n');
         out

@@ -8,8 +8,8 @@ use vyre_conform::diff::{Difference, diff};
 /// Compare two conformance runs: two devices, two drivers, or before and after a change.
 #[derive(clap::Args)]
 #[command(after_help = "\
-A unit is *new* if it fails and held before, *fixed* if it holds and failed before, *changed* if its bytes are others, *not run* if it
-was judged before and is not now, and *added* if it was not judged before. Parts whose hashes are equal are not read.
+A unit is *new* if it fails but held before, *fixed* if it holds but failed before, *changed* if its bytes differ, *not run* if it was
+judged before but not now, and *added* if it was not judged before. Parts whose hashes are equal are not read.
 
 Examples:
   vyre diff before after

@@ -11,8 +11,8 @@ use vyre::text::suggest::nearest;
 
 /// Write a kernel in wire, text or JSON form, in the SSA form that passes and compilers read, or as machine code.
 ///
-/// Every command takes a file in wire form where it takes text. What passes leave is a program like any other: it can be run. Its
-/// specialization constants have taken their defaults.
+/// Every command that takes a file in text form also takes wire form. Passes give a program like any other, which can be run; in it the
+/// specialization constants are replaced by their defaults.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -28,7 +28,7 @@ pub struct Args {
     /// The form to write
     #[arg(long, value_enum)]
     to: Form,
-    /// Optimise first: `all`, or names with commas between them, in the order in which they run
+    /// Optimise first: `all`, or names of passes separated by commas, in the order in which to run them
     #[arg(long, value_name = "all|NAME,…", value_parser = passes)]
     passes: Option<Passes>,
     /// The file to write; standard output without it
@@ -49,13 +49,13 @@ enum Form {
     Json,
     /// Every value defined once; accesses that need no bounds check are marked
     Ssa,
-    /// What the compiler for CPUs decides: lanes, scalars and vectors, how memory is accessed
+    /// The decisions of the compiler for CPUs: lanes, scalars and vectors, how memory is accessed
     #[cfg(feature = "cpu")]
     Spmd,
     /// Machine code of this CPU, with the statement above its code
     #[cfg(feature = "cpu")]
     Asm,
-    /// The shader for devices behind wgpu, with floats in integers: right on all of them
+    /// The shader for devices behind wgpu, with floats computed in integers, which is right on all of them
     #[cfg(feature = "wgpu")]
     Wgsl,
     /// The same as SPIR-V
@@ -82,7 +82,7 @@ fn passes(text: &str) -> Result<Passes, String> {
             match nearest(name, known()) {
                 Some(meant) => format!("there is no pass `{name}`; did you mean `{meant}`?"),
                 None => format!(
-                    "there is no pass `{name}`; there are {}, and `all` for all of them",
+                    "there is no pass `{name}`; the passes are {}, and `all` means all of them",
                     known().collect::<Vec<_>>().join(", ")
                 ),
             }
@@ -162,7 +162,9 @@ pub fn emit(args: &Args) -> Result<(), Failure> {
                 print(&format!("{}\n", json!({ "file": path, "bytes": bytes.len() })));
             }
         }
-        None if args.json => return Err(Failure::Usage("--json needs --out: standard output has the program".into())),
+        None if args.json => {
+            return Err(Failure::Usage("--json needs --out: otherwise the program goes to standard output".into()));
+        }
         None if matches!(args.to, Form::Wire) && std::io::stdout().is_terminal() => {
             return Err(Failure::Usage("the wire form is not for terminals: add --out FILE".into()));
         }

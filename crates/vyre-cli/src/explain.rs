@@ -54,7 +54,7 @@ pub fn explain(args: &Args) -> Result<(), Failure> {
                 match found.as_slice() {
                     [] => {
                         return Err(Failure::Usage(format!(
-                            "there is no error code `{word}`, and none is about it; `vyre explain` lists all codes"
+                            "there is no error code `{word}`, and no code is about that word; `vyre explain` lists all codes"
                         )));
                     }
                     [only] => shown.push(*only),

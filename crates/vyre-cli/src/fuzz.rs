@@ -16,44 +16,44 @@ use vyre_smith::subjects;
 use vyre_worker::backend::BackendSubject;
 use vyre_worker::{Bundle, Case, Contained, Outputs, Pool, Settings, Subject, Verdict, judge};
 
-/// Look for programs that a subject runs wrong.
+/// Look for programs that a subject gets wrong.
 ///
-/// Random programs run on a subject and on the reference, and their bytes are compared. What differs is reduced to a few lines and
-/// kept in a file that shows it again.
+/// Runs random programs on a subject and on the reference, and compares the bytes. A program that gives a difference is reduced to a
+/// few lines and kept in a file that reproduces it.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Subjects:
   bulk                  the bulk evaluator
-  backend:NAME          one of `vyre devices`; --backend NAME is the same. backend:NAME/FORM in one form: dispatch, into, timed,
-                        async, pipeline, batch, resident, sequence, split
-  passes                every pass, and all of them; pass:NAME is one pass
-  plain                 the reference itself, with which nothing must be found
-  fault:NAME            the reference with a fault, which must be found; bulk-fault:NAME the bulk evaluator with one
+  backend:NAME          a device that `vyre devices` lists; --backend NAME is the same. backend:NAME/FORM calls it in one form:
+                        dispatch, into, timed, async, pipeline, batch, resident, sequence, split
+  passes                each optimization pass by itself, and all of them together; pass:NAME is one pass
+  plain                 the reference itself, where nothing must be found
+  fault:NAME            the reference with a fault, which must be found; bulk-fault:NAME is the bulk evaluator with one
   mutant:CLASS/NAME     a device with a fault, to see what a suite notices
   exec:'COMMAND'        a worker of your own, in any language: docs/workers.md
-  metamorphic:SUBJECT   runs every program twice, the second time written otherwise, and finds what differs without asking the
-                        reference
---list-subjects shows every one with its name.
+  metamorphic:SUBJECT   runs every program twice, the second time rewritten into an equivalent one, and compares the two without
+                        asking the reference
+--list-subjects lists all of them by name.
 
-A finding is kept in two files: a bundle (.json: the program, its inputs, what was expected and what came, and where it is from)
-and a check file (.vyre) that goes below checks/ once it is fixed. Each finding ends with the command that shows it again. Programs
-that fail in the same way are one finding; findings that are in the folder already are known, and only counted.
+A finding is kept in two files: a bundle (.json: the program, its inputs, the expected and the actual outputs, and where it is from)
+and a check file (.vyre) that can go below checks/ once the bug is fixed. Each finding ends with the command that reproduces it.
+Programs that fail in the same way are one finding; findings that are already in the folder are known and only counted.
 
-The same seed and number of programs find the same, with any number of jobs. Without --seed each run has another.
+The same seed and number of programs give the same findings, with any number of jobs. Without --seed each run uses another seed.
 
 Examples:
   vyre fuzz                                              10,000 programs of the default mix on the bulk evaluator
   vyre fuzz --subject passes --preset ints --time 60s    a minute of integer programs through the passes
   vyre fuzz --isolated --jobs 2                          in worker processes: crashes and hangs are findings too
-  vyre fuzz --seed 7 --programs 1000 --json              for a script: one object per finding, then the sums
+  vyre fuzz --seed 7 --programs 1000 --json              for a script: one object per finding, then the totals
   vyre fuzz --subject fault:nan-compare --preset floats  does it find a fault that is there?
-  vyre fuzz --backend bulk --against reference           a backend of `vyre devices`
-  vyre fuzz --subject metamorphic:bulk                   the same program written otherwise: the same bytes?
+  vyre fuzz --backend bulk --against reference           a device that `vyre devices` lists
+  vyre fuzz --subject metamorphic:bulk                   does an equivalent program give the same bytes?
   vyre fuzz --preset wide --programs 5000                dispatches of thousands of invocations
-  vyre fuzz --coverage                                   what the programs have not contained
+  vyre fuzz --coverage                                   also show what none of the programs contained
   vyre fuzz --replay findings/bytes-0123456789abcdef.json
 
-Exit status: 0 nothing is wrong, 1 something is, 2 the command line is wrong, 3 there is no verdict: nothing was compared.")]
+Exit status: 0 nothing was found, 1 something was, 2 the command line is wrong, 3 there is no verdict: nothing was compared.")]
 pub struct Args {
     /// What runs the programs
     #[arg(long, value_name = "NAME")]
@@ -61,15 +61,15 @@ pub struct Args {
     /// The backend that runs the programs: --subject backend:NAME
     #[arg(long, value_name = "NAME", conflicts_with = "subject")]
     backend: Option<String>,
-    /// What their bytes are compared with
+    /// What the bytes are compared with
     #[arg(long, value_name = "NAME", value_parser = ["reference"], default_value = "reference")]
     against: String,
     #[arg(long, value_name = "NAME", value_parser = about, default_value = MIX, help = about_help())]
     preset: About,
-    /// Stop after so many programs [default: 10000, or none with --time]
+    /// Stop after this many programs [default: 10000, or none with --time]
     #[arg(long, value_name = "N")]
     programs: Option<u64>,
-    /// Stop after this time; what was found by then is still reduced
+    /// Stop after this time; findings up to then are still reduced
     #[arg(long, alias = "seconds", value_name = "TIME", value_parser = duration)]
     time: Option<Duration>,
     /// Random seed: the same seed gives the same programs [default: another one each time]
@@ -84,22 +84,22 @@ pub struct Args {
     /// Run the subject in processes of its own
     #[arg(long)]
     isolated: bool,
-    /// How long one case may take, in a process of its own and on the reference, such as 500ms, 10s or 2m
+    /// How long one case may take in an isolated subject, and on the reference, such as 500ms, 10s or 2m
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10s")]
     deadline: Duration,
-    /// The folder that findings are kept in
+    /// The folder to keep findings in
     #[arg(long, alias = "out", value_name = "FOLDER", default_value = "findings")]
     findings: PathBuf,
-    /// Keep findings as they are found
+    /// Do not reduce findings
     #[arg(long)]
     no_reduce: bool,
     /// Run a bundle again instead of random programs
     #[arg(long, value_name = "BUNDLE", conflicts_with_all = ["programs", "time", "seed", "coverage", "no_reduce"])]
     replay: Option<PathBuf>,
-    /// List every subject, also every fault by its name, and run nothing
+    /// List all subjects, each fault by its name, and run nothing
     #[arg(long)]
     list_subjects: bool,
-    /// Show what no program has contained
+    /// Show what none of the programs contained
     #[arg(long)]
     coverage: bool,
     /// One JSON object for each finding, and one for the whole run
@@ -132,7 +132,7 @@ fn names(presets: &[Preset]) -> String {
 
 fn about_help() -> String {
     format!(
-        "What the programs are about: {MIX} ({} in turn); large programs: {}; not to be compared: {}",
+        "What kind of programs: {MIX} ({} in turn); large programs: {}; not compared, since their bytes depend on the schedule: {}",
         names(Preset::mix()),
         names(Preset::large()),
         names(Preset::undetermined())
@@ -147,7 +147,7 @@ fn about(name: &str) -> Result<About, String> {
         let known = || std::iter::once(MIX).chain(Preset::ALL.iter().map(|preset| preset.name()));
         match vyre::text::suggest::nearest(name, known()) {
             Some(meant) => format!("did you mean `{meant}`?"),
-            None => format!("there are {}", known().collect::<Vec<_>>().join(", ")),
+            None => format!("the presets are {}", known().collect::<Vec<_>>().join(", ")),
         }
     })
 }
@@ -158,7 +158,7 @@ pub const EXEC: &str = "exec:";
 /// A worker that is somebody else's program.
 pub fn foreign(name: &str, command: &str, deadline: Duration) -> Result<Pool, String> {
     let words = words(command)?;
-    let Some((program, args)) = words.split_first() else { return Err(format!("{EXEC} needs a command behind it")) };
+    let Some((program, args)) = words.split_first() else { return Err(format!("{EXEC} needs a command after it")) };
     let (program, args) = (program.clone(), args.to_vec());
     let start = move || {
         let mut command = std::process::Command::new(&program);
@@ -402,9 +402,9 @@ impl Display {
                 self.found += 1;
                 self.tell(finding, &format!("finding {}", self.found));
             }
-            Event::Smaller(finding) => self.tell(finding, "a finding from before, smaller"),
+            Event::Smaller(finding) => self.tell(finding, "an earlier finding, now smaller"),
             Event::Unreadable(path, error) => {
-                self.bar.suspend(|| warn(&format!("warning: {} is no bundle: {error}\n", path.display())));
+                self.bar.suspend(|| warn(&format!("warning: {} is not a bundle: {error}\n", path.display())));
             }
         }
     }
@@ -549,8 +549,8 @@ fn describe(out: &mut String, bundle: &Bundle) {
 
 /// The elements of buffers, as far as they are shown.
 fn buffers(case: &Case, which: &[usize], bytes: &[Vec<u8>]) -> String {
-    let Ok(program) = case.specialized() else { return "of no valid program".into() };
-    let Ok(validated) = program.validated() else { return "of no valid program".into() };
+    let Ok(program) = case.specialized() else { return "(the program is not valid)".into() };
+    let Ok(validated) = program.validated() else { return "(the program is not valid)".into() };
     let shown: Vec<String> = which
         .iter()
         .zip(bytes)
@@ -566,7 +566,8 @@ fn buffers(case: &Case, which: &[usize], bytes: &[Vec<u8>]) -> String {
 
 /// Runs a bundle again, in a process of its own.
 fn replay(args: &Args, path: &Path) -> Result<(), Failure> {
-    let mut bundle = Bundle::read(path).map_err(|error| Failure::Usage(format!("{} is no bundle: {error}", path.display())))?;
+    let mut bundle =
+        Bundle::read(path).map_err(|error| Failure::Usage(format!("{} is not a bundle: {error}", path.display())))?;
     if let Some(subject) = asked_subject(args) {
         bundle.subject = subject;
     }
@@ -580,7 +581,7 @@ fn replay(args: &Args, path: &Path) -> Result<(), Failure> {
         .unwrap_or_else(|message| Err(vyre_worker::Failure::Panicked(message)));
     let sequence: Vec<Case> = bundle.before.iter().chain([&bundle.case]).cloned().collect();
     let Some(answer) = pool.run_batch(&sequence).pop() else {
-        return Err(Failure::NoVerdict("there is no answer".into()));
+        return Err(Failure::NoVerdict("the subject gave no answer".into()));
     };
     let verdict = judge(&expected, &answer.outcome);
     let changed = expected != bundle.expected;
@@ -588,7 +589,7 @@ fn replay(args: &Args, path: &Path) -> Result<(), Failure> {
     let said = match verdict {
         Verdict::Agrees => format!("{} agrees with the reference now", bundle.subject),
         Verdict::Wrong(kind) if kind == bundle.kind => format!("still wrong: {}", bundle.signature),
-        Verdict::Wrong(kind) => format!("still wrong, in another way: {kind}, and it was {}", bundle.signature),
+        Verdict::Wrong(kind) => format!("still wrong, but in another way: {kind}; before it was {}", bundle.signature),
         Verdict::Skipped | Verdict::NotRun => "no verdict".into(),
     };
     if args.json {
@@ -605,7 +606,7 @@ fn replay(args: &Args, path: &Path) -> Result<(), Failure> {
         let mut out = format!("{said}\n");
         describe(&mut out, &bundle);
         if changed {
-            out.push_str("  the reference gave something else when this was found\n");
+            out.push_str("  the reference gave another result when this was found\n");
         }
         print(&out);
     }

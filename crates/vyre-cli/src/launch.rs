@@ -20,7 +20,7 @@ pub struct LaunchArgs {
     /// Workgroups along x, y and z
     #[arg(long, value_name = "X[,Y[,Z]]", value_parser = triple)]
     grid: Option<Triple>,
-    /// One invocation per element of a buffer, or so many, instead of a grid
+    /// One invocation per element of a buffer, or this many invocations, instead of a grid
     #[arg(long, value_name = "NAME|N", conflicts_with = "grid")]
     over: Option<String>,
     /// Elements of an output that declares no count
@@ -194,7 +194,7 @@ fn assignment(text: &str) -> Result<(String, String), String> {
 fn triple(text: &str) -> Result<Triple, String> {
     let mut triple = [1; 3];
     for (axis, part) in text.split([',', 'x']).enumerate() {
-        *triple.get_mut(axis).ok_or("there are three dimensions")? =
+        *triple.get_mut(axis).ok_or("there are only three dimensions")? =
             part.trim().parse().map_err(|_| format!("`{part}` in `{text}` is not a number below 4294967296"))?;
     }
     Ok(Triple(triple))

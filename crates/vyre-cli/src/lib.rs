@@ -65,11 +65,11 @@ Start here:
   vyre run examples/xor.vyre --in a=1,2,3 --in b=7,7,7    run a kernel and see its outputs
   vyre check examples/*.vyre                              check kernels without running them
   vyre fmt kernel.vyre                                    format a kernel in place
-  vyre fuzz --time 10s                                    look for programs on which the bulk evaluator is wrong
+  vyre fuzz --time 10s                                    look for programs that the bulk evaluator gets wrong
   vyre conform                                            prove that the default backend gives the promised bytes
-  vyre report state --html report.html                    what a conformance run has shown
-  vyre test --backend bulk                                what the check files of vyre say, on a backend
-  vyre reduce big.vyre --predicate '! mycompiler'         the smallest kernel that mycompiler fails on
+  vyre report state --html report.html                    write the results of a conformance run as a page
+  vyre test --backend bulk                                run vyre's own check files on a backend
+  vyre reduce big.vyre --predicate '! mycompiler'         find the smallest kernel that mycompiler fails on
 
 A kernel is a text file:
 
@@ -84,7 +84,7 @@ A kernel is a text file:
     }
   }
 
-`vyre help run` explains inputs, outputs and launches. The language is in docs/ir.md, its meaning in docs/semantics.md.
+`vyre help run` explains inputs, outputs and launches. docs/ir.md describes the language, docs/semantics.md what it means.
 
 Exit status: 0 all is well, 1 the program or its data are wrong, 2 the command line is wrong or a file cannot be read or written,
 3 there is no verdict. Every command takes --json. `vyre explain E0301` says what an error code means."
@@ -299,7 +299,7 @@ fn read_at_most(path: &str, limit: u64) -> Result<Option<Vec<u8>>, Failure> {
     static READ: AtomicBool = AtomicBool::new(false);
     let result = match path {
         "-" if READ.swap(true, Ordering::Relaxed) => {
-            return Err(Failure::Usage("standard input can be read once, and `-` stands for it more than once".into()));
+            return Err(Failure::Usage("standard input can be read only once, but `-` is given more than once".into()));
         }
         "-" => files::at_most(std::io::stdin().lock(), limit),
         path => files::read_at_most(path, limit),

@@ -2,7 +2,7 @@
 
 use crate::Failure;
 
-/// One conformance run over many machines; this vyre was built without it.
+/// Prove backends on many machines; this vyre was built without it.
 #[derive(clap::Args)]
 pub struct Args {
     #[arg(hide = true, trailing_var_arg = true, allow_hyphen_values = true)]

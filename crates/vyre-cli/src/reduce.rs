@@ -24,25 +24,25 @@ use vyre_worker::{Case, Failure as Outcome};
 
 /// Find the smallest program that is still interesting.
 ///
-/// Takes statements out, puts operands in the place of expressions, shrinks buffers, inputs and the launch, and asks the predicate
-/// each time whether what it looks for is still there. In the end no single change makes a smaller program that is.
+/// Removes statements, replaces expressions by their operands, shrinks buffers, inputs and the launch, and asks the predicate each time
+/// whether the program is still interesting. In the end no single change gives a smaller program that still is.
 #[derive(clap::Args)]
 #[command(after_help = "\
-The predicate is a shell command; exit status 0 means that the program is still interesting. The path of the program is put after
-it, unless the command mentions a variable of these:
+The predicate is a shell command; exit status 0 means that the program is still interesting. The path of the program is appended to
+it, unless the command mentions one of these variables:
   $VYRE_FILE        the program in text form
   $VYRE_WIRE        the same in wire form
   $VYRE_ARGS        inputs and launch as `vyre run` takes them; do not quote it
   $VYRE_INPUT_name  the bytes of the input `name`
-  $VYRE             this command
-A predicate that takes longer than --deadline is ended, with all that it started, and counts as no; so does one that crashes. What it
-prints goes nowhere, unless it says no to FILE itself.
+  $VYRE             the `vyre` that is running
+A predicate that takes longer than --deadline is ended, with all that it started, and counts as no; so does one that crashes. Its output
+is discarded, unless it says no to FILE itself.
 
 Inputs and launch are given as to `vyre run`, see `vyre help run`. Without any, a kernel that needs some gets zeros and one workgroup,
-which is all right for a predicate that does not run it.
+which is enough for a predicate that does not run it.
 
-The best program so far is in the output file at any time, whatever happens to this command; ^C ends the predicate too. It says what
-the reference makes of it, so it can go below checks/ as it is.
+The best program so far is in the output file at any time, whatever happens to this command; ^C ends the predicate too. If inputs or a
+launch are given, the file also says what the reference computes, so it can go below checks/ as it is.
 
 Examples:
   vyre reduce big.vyre --predicate 'grep -q atan'
@@ -59,27 +59,27 @@ pub struct Args {
     /// A kernel in text or wire form; `-` is standard input
     #[arg(value_name = "FILE")]
     file: String,
-    /// The command that says by exit status 0 that a program is still interesting
+    /// The command that exits with 0 if a program is still interesting
     #[arg(long, value_name = "COMMAND")]
     pub predicate: String,
     /// How long the predicate may take each time, such as 500ms, 10s or 2m
     #[arg(long, alias = "timeout", value_name = "TIME", value_parser = duration, default_value = "10s")]
     pub deadline: Duration,
-    /// How often the predicate may be asked
+    /// How many times the predicate may be run
     #[arg(long, value_name = "N", default_value_t = 20_000)]
     attempts: u64,
-    /// How long the whole may take [default: as long as it takes]
+    /// How long the whole reduction may take [default: no limit]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     time: Option<Duration>,
-    /// Offer only programs that give the same under every schedule
+    /// Try only programs that give the same result under every schedule
     #[arg(long)]
     race_free: bool,
-    /// The file to write the best program to [default: FILE with .reduced.vyre]
+    /// The file to write the best program to [default: FILE with the ending .reduced.vyre]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     #[command(flatten)]
     launch: LaunchArgs,
-    /// One JSON object that says what came of it
+    /// One JSON object with the result
     #[arg(long)]
     pub json: bool,
 }

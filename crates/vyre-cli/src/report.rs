@@ -14,11 +14,11 @@ use vyre_conform::report::Report;
 /// Reads the ledger of a run, says what it shows, and writes it in other forms.
 #[derive(clap::Args)]
 #[command(after_help = "\
-RUN is the state folder of a run, or the file in it, or postgres://…#CAMPAIGN/DEVICE. It is only read, also while somebody else
-reads it.
+RUN is the state folder of a run, or the file in it, or postgres://…#CAMPAIGN/DEVICE. It is only read, and others
+may read it at the same time.
 
-Known failures are a JSON file: a list of {\"query\", \"backend\", \"reason\", \"expires\"} (docs/conformance.md). An entry that has
-expired, that names nothing that ran, or that names something that holds is a failure itself.
+Known failures are a JSON file: a list of {\"query\", \"backend\", \"reason\", \"expires\"} (docs/conformance.md). An entry is
+a failure itself if it has expired, if nothing that it names ran, or if something that it names holds.
 
 Examples:
   vyre report state                                   the verdict, and what it rests on
@@ -32,7 +32,7 @@ pub struct Args {
     /// The run: its state folder, or its file
     #[arg(value_name = "RUN")]
     run: PathBuf,
-    /// Write one self-contained page
+    /// Write one self-contained HTML page
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Write JUnit XML: a test case for each op, program and workgroup size
@@ -51,10 +51,10 @@ pub struct Args {
 /// Files that say something about a run.
 #[derive(clap::Args)]
 pub struct Beside {
-    /// Failures that are known, with reason and last day
+    /// A list of known failures, each with a reason and an expiry date
     #[arg(long, value_name = "FILE")]
     pub known: Option<PathBuf>,
-    /// Kill rates that were measured for the suite
+    /// Kill rates measured for the suite
     #[arg(long, value_name = "FILE")]
     pub kills: Option<PathBuf>,
 }
@@ -111,7 +111,7 @@ pub fn report(args: &Args) -> Result<(), Failure> {
         let Some(path) = path else { continue };
         not_over_input(path, &inputs)?;
         if written.iter().any(|(other, _)| files::is_same(path, other)) {
-            return Err(Failure::Usage(format!("two forms are to be written to {}", path.display())));
+            return Err(Failure::Usage(format!("two forms of the report would go to {}", path.display())));
         }
         written.push((path, form(&report)));
     }

@@ -26,7 +26,7 @@ struct Invocation([u32; 3]);
 fn invocation(text: &str) -> Result<Invocation, String> {
     let mut id = [0; 3];
     for (axis, part) in text.split([',', 'x']).enumerate() {
-        *id.get_mut(axis).ok_or("an invocation has three ids")? =
+        *id.get_mut(axis).ok_or("an invocation has only three ids")? =
             part.trim().parse().map_err(|_| format!("`{part}` in `{text}` is not a number below 4294967296"))?;
     }
     Ok(Invocation(id))
@@ -45,19 +45,20 @@ Outputs go to the terminal, or as bytes to files:
   --out file.bin            the only output;  --out out=file.bin  the output `out`
 
 The launch:
-  --over x                  one invocation per element of `x`; --over 1000 of 1000
-  --grid 4                  4 workgroups; --grid 4,2,1 in three dimensions. Without either a 1-D kernel gets as many as cover
-                            the longest buffer that it writes, unless an input is longer; a 2-D or 3-D kernel needs a grid.
-  --len out=8               the length of an output that declares none (else: that of the longest input that declares none)
+  --over x                  one invocation per element of `x`; --over 1000: 1000 invocations
+  --grid 4                  4 workgroups; --grid 4,2,1 in three dimensions. Without either, a 1-D kernel gets enough workgroups
+                            to cover the longest buffer that it writes, and an input that is longer is an error; a 2-D or 3-D
+                            kernel needs a grid.
+  --len out=8               the length of an output that declares none (default: that of the longest input that declares none)
   --const scale=5           a specialization constant
 
 Where it runs:
-  --backend bulk            one of `vyre devices`. Without it the first that fits, and --explain says why others do not;
-                            `reference` is the definition, and what --schedule and --fuel are for
-  --timed                   how long it took, on what, with which grid
-  --trace 5,0,0             every value that invocation 5,0,0 computed, beside the lines of the program; the reference runs
-                            the kernel for that, whichever backend ran it before: both give the same
-  --save-manifest k.json    everything that is needed to run the same elsewhere: vyre run --manifest k.json --in …
+  --backend bulk            a device that `vyre devices` lists. Without it, the first that fits; --explain says why others do
+                            not. `reference` is the interpreter that defines the language; only it takes --schedule and --fuel
+  --timed                   show how long it took, on which backend, with which grid
+  --trace 5,0,0             show every value that invocation 5,0,0 computed, beside the lines of the program; the reference
+                            runs the kernel for this, whichever backend ran it before: both give the same bytes
+  --save-manifest k.json    write everything that is needed to run the same elsewhere: vyre run --manifest k.json --in …
 
 Examples:
   vyre run examples/xor.vyre --in a=1,2,3 --in b=7,7,7
@@ -72,11 +73,11 @@ pub struct Args {
     /// The file to write an output's bytes to, instead of showing it; a program with one output needs no NAME
     #[arg(long = "out", value_name = "[NAME=]FILE")]
     outputs: Vec<String>,
-    /// In which order invocations take their steps: forward, reverse, stride:N, random:SEED, groups:SEED, interleave,
+    /// The order in which invocations take their steps: forward, reverse, stride:N, random:SEED, groups:SEED, interleave,
     /// interleave:SEED, late or atomics:A,B,…
     #[arg(long, default_value_t)]
     schedule: Schedule,
-    /// The backend it runs on, or `auto`
+    /// The backend to run on, or `auto`
     #[arg(long, value_name = "NAME")]
     backend: Option<String>,
     /// Say how long it took
@@ -137,7 +138,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     // The reference itself knows the statement that trapped, and takes schedules and fuel.
     let asks_backend = args.timed || args.explain || args.save_manifest.is_some() || manifest.is_some();
     if own_flags && (name != REFERENCE || asks_backend) {
-        return Err(Failure::Usage("--schedule and --fuel are for `vyre run` on the reference, without its backend".into()));
+        return Err(Failure::Usage(
+            "--schedule and --fuel work only on the reference, and not with --timed, --explain, --manifest or --save-manifest"
+                .into(),
+        ));
     }
     let ran = match name == REFERENCE && !asks_backend {
         true => vyre::reference::run(program, &ordered, options)
@@ -157,8 +161,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         && *expected != outputs
     {
         warn(&format!(
-            "warning: {backend} gives other bytes than the reference, which the trace is of: the result depends on the order of \
-             invocations (`vyre check --checked` finds out), or the backend is wrong (`vyre conform` does)\n"
+            "warning: {backend} gives other bytes than the reference, which made the trace: either the result depends on the order of \
+             invocations (`vyre check --checked` finds that), or the backend is wrong (`vyre conform` finds that)\n"
         ));
     }
     let written: Vec<(&Path, &[u8])> = program
@@ -343,13 +347,16 @@ fn output_files(program: &Program, kernel: &Kernel, args: &Args) -> Result<BTree
             (None, [only]) => (*only, given.as_str()),
             (None, []) => return usage("the program has no outputs"),
             (None, [first, ..]) => {
-                return usage(&format!("say which output it is, such as --out {first}={given}; there are {}", names.join(", ")));
+                return usage(&format!(
+                    "say which output it is, such as --out {first}={given}; the outputs are {}",
+                    names.join(", ")
+                ));
             }
         };
         // As inputs are written.
         let path = target.strip_prefix('@').unwrap_or(target);
         if path.is_empty() || path == "-" {
-            return usage("bytes go to a file that has a name; values are shown without --out");
+            return usage("name a file to write the bytes to; to see the values, omit --out");
         }
         not_over_input(Path::new(path), &reads)?;
         if files.values().any(|other| is_same(other, path)) {

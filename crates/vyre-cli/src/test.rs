@@ -11,11 +11,11 @@ use vyre_conform::checks::{self, FileOutcome, FileVerdict, Problem};
 
 /// Run check files on a backend.
 ///
-/// A check file is a kernel that says in comments what must come out of it. Every run, trap and refusal that it names is tried; what the
-/// backend says it cannot run is skipped, and so is what depends on the order of invocations.
+/// A check file is a kernel whose comments say what it must give. Every run, trap and refusal that it names is tried; those that the
+/// backend says it cannot run are skipped, and so are those that depend on the order of invocations.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Without paths the check files of vyre itself are run, which are part of this program. checks/readme.vyre explains the format.
+Without paths it runs vyre's own check files, which are built into this program. checks/readme.vyre explains the format.
 Exit status 1 if something does not hold, 3 if everything was skipped.
 
 Examples:
@@ -25,7 +25,7 @@ pub struct Args {
     /// Check files, or folders with files that end in .vyre; `-` is standard input
     #[arg(value_name = "PATH")]
     paths: Vec<String>,
-    /// One of `vyre devices`; without it the one that `vyre run` prefers
+    /// A device that `vyre devices` lists [default: the one that `vyre run` prefers]
     #[arg(long, value_name = "NAME")]
     backend: Option<String>,
     /// Also write the result as JUnit XML
@@ -101,7 +101,11 @@ pub fn test(args: &Args) -> Result<(), Failure> {
         && !args.json
     {
         let file = if args.paths.is_empty() { format!("checks/{}", row.file) } else { row.file.clone() };
-        print(&format!("to see the first again: vyre test --backend {} {}\n", backend.id(), crate::launch::quoted(&file)));
+        print(&format!(
+            "to run the first failure again: vyre test --backend {} {}\n",
+            backend.id(),
+            crate::launch::quoted(&file)
+        ));
     }
     match (unreadable, failed, passed) {
         (Some(status), ..) => Err(Failure::Files(status)),
@@ -118,7 +122,7 @@ fn open(name: Option<&str>) -> Result<Box<dyn VyreBackend>, Failure> {
     };
     opened.map_err(|error| match matches!(error, BackendError::UnknownBackend { .. }) {
         true => Failure::Usage(error.message()),
-        false => Failure::NoVerdict(format!("the backend does not open: {}", error.message())),
+        false => Failure::NoVerdict(format!("the backend cannot be opened: {}", error.message())),
     })
 }
 

@@ -73,7 +73,7 @@ fn an_order_that_shows_comes_with_the_legal_outcomes() {
 
 #[test]
 fn legal_oddities_are_told_and_do_not_fail() {
-    says(&["check", "--checked", UNWRITTEN], 0, &["deterministic"], &["warning[W0503]", "which nobody has written"]);
+    says(&["check", "--checked", UNWRITTEN], 0, &["deterministic"], &["warning[W0503]", "which was never written"]);
     let past_the_end = "reads `x[3]`, which is past the end (5 times)";
     says(
         &["check", "--checked", "examples/reduce.vyre", "--grid", "1", "--in", "x=1,2,3"],
@@ -127,7 +127,7 @@ fn flags_that_make_no_sense_are_refused() {
     says(&["check", CLEAN, "--in", "x=1"], 2, &[], &["for --checked"]);
     says(&["check", CLEAN, "--schedule", "reverse"], 2, &[], &["--checked"]);
     says(&["check", "--checked", CLEAN, "--schedule", "sideways"], 2, &[], &["write forward, reverse"]);
-    says(&["run", CLEAN, "--schedule", "stride:0"], 2, &[], &["no stride"]);
+    says(&["run", CLEAN, "--schedule", "stride:0"], 2, &[], &["not a stride"]);
     says(&["check", "--checked", CLEAN], 1, &[], &["E0701"]);
     // Too few steps to tell: neither yes nor no.
     says(&["check", "--checked", CLEAN, "--in", "x=1", "--fuel", "3"], 3, &[], &["no verdict", "E0712", "--fuel"]);

@@ -179,7 +179,7 @@ fn mistakes_in_the_command_line_exit_with_2() {
     fails(&["run", "no/such/file.vyre"], 2, "cannot read no/such/file.vyre");
     fails(&["run", XOR, "--in", "a=@no/such/file", "--in", "b=1"], 2, "cannot read no/such/file");
     fails(&["run", XOR, "--in", "a=1", "--in", "b=1", "--out", "out=@no/such/folder/x"], 2, "cannot write");
-    fails(&["run", XOR, "--in", "a=1", "--in", "b=1", "--out", "out=@-"], 2, "a file that has a name");
+    fails(&["run", XOR, "--in", "a=1", "--in", "b=1", "--out", "out=@-"], 2, "name a file to write the bytes to");
     let quantize = ["run", "examples/quantize.vyre", "--in", "x=1", "--out", "q=@no/x", "--out", "error=@no/x"];
     fails(&quantize, 2, "another output goes to that file");
     fails(&["run", "--manifest", XOR], 1, "examples/xor.vyre: the manifest cannot be used");
@@ -318,7 +318,7 @@ fn standard_input_is_read_once() {
     {
         let outcome = vyre_with_input(args, &text);
         assert_eq!(outcome.code, 2, "{args:?}: {}", outcome.out);
-        assert!(outcome.err.contains("can be read once"), "{args:?}: {}", outcome.err);
+        assert!(outcome.err.contains("can be read only once"), "{args:?}: {}", outcome.err);
     }
 }
 

@@ -227,7 +227,7 @@ fn shells_and_man_know_the_command() {
     // Examples stay as they are laid out.
     assert!(outcome.out.contains(".nf\n") && outcome.out.contains("\n  vyre run examples/xor.vyre"), "{}", outcome.out);
     assert!(vyre(&["man"]).out.contains(".TH vyre 1"));
-    assert!(vyre(&["man", "walk"]).err.contains("there is no command `walk`; there are run, check"));
+    assert!(vyre(&["man", "walk"]).err.contains("there is no command `walk`; the commands are run, check"));
     let folder = tempfile::tempdir().expect("a folder");
     // A folder that is not there is made.
     let folder = folder.path().join("man/man1");
@@ -281,5 +281,5 @@ fn one_output_needs_no_name() {
     }
     let outcome = vyre(&["run", "examples/quantize.vyre", "--in", "x=1", "--out", "q.bin"]);
     assert_eq!(outcome.code, Some(2));
-    assert!(outcome.err.contains("say which output it is, such as --out q=q.bin; there are q, error"), "{}", outcome.err);
+    assert!(outcome.err.contains("say which output it is, such as --out q=q.bin; the outputs are q, error"), "{}", outcome.err);
 }

@@ -50,7 +50,7 @@ fn mistakes_are_told_and_nothing_is_run() {
     std::fs::write(folder.path().join("bad.vyre"), "program p {\n  out[0] = 1\n}\n").expect("it is written");
     std::fs::write(folder.path().join("known.json"), "[{}]").expect("it is written");
     let rows: [(&[&str], i32, &str); 12] = [
-        (&["ops.int.ad"], 2, "`ops.int.ad` means nothing in the suite"),
+        (&["ops.int.ad"], 2, "`ops.int.ad` matches nothing in the suite"),
         (&["ops::u32"], 2, "has an empty word"),
         (&["--backend", "bluk"], 2, "bluk"),
         (&["--backend", "exec:/does/not/exist"], 2, "/does/not/exist"),
@@ -119,9 +119,9 @@ fn failures_that_are_known_are_exceptions() {
     let mutant = ["ops.int.add:u32:wg=64", "--backend", "mutant:operator/add.u32-is-sub", "--known", "known.json"];
     let right = ["ops.int.add:u32:wg=64", "--backend", "bulk", "--known", "known.json"];
     let rows: [(&str, &str, &[&str], i32, &str); 5] = [
-        ("ops.int.add", "2999-12-31", &mutant, 0, "fails as known until 2999-12-31: planted"),
+        ("ops.int.add", "2999-12-31", &mutant, 0, "known failure until 2999-12-31: planted"),
         ("ops.int.add:sampled", "2999-12-31", &mutant, 1, "does not hold"),
-        ("ops.int.add", "2020-01-01", &mutant, 1, "was known until 2020-01-01"),
+        ("ops.int.add", "2020-01-01", &mutant, 1, "was a known failure until 2020-01-01"),
         ("ops.int.add:wg=1", "2999-12-31", &mutant, 1, "does not hold"),
         // Entries for other backends are passed over.
         ("ops.int.add", "2999-12-31", &right, 0, "holds: "),

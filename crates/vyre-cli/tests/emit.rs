@@ -116,7 +116,7 @@ fn a_pass_that_is_not_known_is_refused_with_the_one_that_was_meant() {
     };
     refused("comon", "there is no pass `comon`; did you mean `common`?");
     refused("fold,daed", "there is no pass `daed`; did you mean `dead`?");
-    refused("vectorize", "there is no pass `vectorize`; there are fold, control, dead, common, and `all` for all of them");
+    refused("vectorize", "there is no pass `vectorize`; the passes are fold, control, dead, common, and `all` means all of them");
     refused("", "there is no pass ``");
 }
 

@@ -95,7 +95,7 @@ fn a_run_is_signed_and_the_certificate_checked() {
     failing().write(&place.path("bad"));
     place.ends(0, "cert keygen mine");
     place.ends(0, "cert keygen other");
-    assert!(place.ends(2, "cert keygen mine").contains("mine.key: there is such a file already"));
+    assert!(place.ends(2, "cert keygen mine").contains("mine.key: the file exists already"));
     let said = place.ends(0, "cert sign state --key mine.key --out c.json");
     assert!(said.contains("c.json: signed with key"), "{said}");
     let said = place.ends(0, "cert verify c.json --key mine.pub");
@@ -166,7 +166,7 @@ fn bad_input_is_refused_with_its_place() {
         ("report text.redb", 1, "text.redb` is damaged"),
         ("report empty.redb", 1, "it is empty"),
         ("report damaged.redb", 1, "the table `facts` at `identity`"),
-        ("report cut", 3, "not come to its end"),
+        ("report cut", 3, "the run is not finished"),
         ("report blind", 3, "a lost bit"),
         ("report state --html none/r.html", 2, "cannot write none/r.html"),
         ("report state --html state", 2, "not a regular file"),

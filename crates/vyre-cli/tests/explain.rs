@@ -117,7 +117,7 @@ right:
     let (_, said, status) = vyre(&["explain", "E9999"]);
     assert_eq!(
         (said.as_str(), status),
-        ("error: there is no error code `e9999`, and none is about it; `vyre explain` lists all codes\n", Some(2))
+        ("error: there is no error code `e9999`, and no code is about that word; `vyre explain` lists all codes\n", Some(2))
     );
     // Colour is for terminals, unless it is asked for.
     assert!(!vyre(&["explain", "E0305"]).0.contains('\u{1b}'));

@@ -209,9 +209,9 @@ fn mistakes_in_flags_are_told() {
     says("fuzz --preset int", 2, "did you mean `ints`?");
     says("fuzz --time soon", 2, "write a time like 500ms, 10s, 2m or 1h");
     says("fuzz --inputs 0", 2, "--inputs");
-    says("fuzz --replay none.json", 2, "none.json is no bundle");
+    says("fuzz --replay none.json", 2, "none.json is not a bundle");
     says("fuzz --programs 0", 3, "nothing was compared");
-    says("worker --subject bulk", 2, "a worker is started by a judge");
+    says("worker --subject bulk", 2, "a worker must be started by a judge");
     says("worker --subject bluk", 2, "did you mean `bulk`?");
     std::fs::write(folder.0.join("broken.json"), "{}").expect("the folder can be written");
     says("fuzz --replay broken.json", 2, "`bundle` is missing");

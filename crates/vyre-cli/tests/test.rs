@@ -50,7 +50,11 @@ fn exit_status_and_words_of_every_edge() {
         (
             &[&wrong],
             1,
-            &["failed", "wrong.vyre:1: `out`: expected [2, 4], found [2, 3]", "to see the first again: vyre test --backend cpu"],
+            &[
+                "failed",
+                "wrong.vyre:1: `out`: expected [2, 4], found [2, 3]",
+                "to run the first failure again: vyre test --backend cpu",
+            ],
         ),
         (&[&both], 1, &["1 of 2", "expected [9], found [8]"]),
         (&[&no_trap], 1, &["expected trap 3 at [0, 0, 0], but it ran to the end"]),
@@ -58,7 +62,7 @@ fn exit_status_and_words_of_every_edge() {
         (&[&nothing], 1, &["has no directive"]),
         (&[&directive], 1, &["line 1: inputs and expectation are separated by ->"]),
         (&[&binary], 1, &["has no directive"]),
-        (&[&racy], 3, &["skipped", "the order of invocations may show", "nothing was run on cpu: 1 skipped"]),
+        (&[&racy], 3, &["skipped", "the result may depend on the order of invocations", "nothing was run on cpu: 1 skipped"]),
         (&[&unreadable], 3, &["cannot be read, so there is nothing to run"]),
         (&[&racy, &right], 0, &["1 passed, 0 failed, 1 skipped"]),
         (&[&right, &wrong], 1, &["1 passed, 1 failed"]),

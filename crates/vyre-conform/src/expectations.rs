@@ -84,10 +84,15 @@ impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Problem::UnexpectedPass { query, section } => {
-                write!(f, "`{section}` holds, and `{query}` is known to fail: remove the entry, or name only what fails")
+                write!(
+                    f,
+                    "`{section}` holds, but `{query}` is listed as a known failure: remove the entry, or name only what fails"
+                )
             }
-            Problem::Expired { query, expires } => write!(f, "that `{query}` fails was known until {expires}"),
-            Problem::Unmatched { query } => write!(f, "`{query}` is known to fail, and nothing of that name ran"),
+            Problem::Expired { query, expires } => {
+                write!(f, "`{query}` was a known failure until {expires}: the entry has expired")
+            }
+            Problem::Unmatched { query } => write!(f, "`{query}` is listed as a known failure, but nothing that it names ran"),
         }
     }
 }

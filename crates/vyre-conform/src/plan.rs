@@ -182,7 +182,7 @@ impl Plan {
         let suite = hash(&specs, &sections);
         let idle = selection.means_nothing(sections.iter().map(|section| section.info.id.as_str()));
         if let Some(query) = idle.first() {
-            return Err(format!("`{query}` means nothing in the suite; `vyre conform --list` shows what there is"));
+            return Err(format!("`{query}` matches nothing in the suite; `vyre conform --list` shows what there is"));
         }
         sections.retain(|section| selection.means(&section.info.id));
         let mut before = Vec::with_capacity(sections.len());
@@ -192,7 +192,7 @@ impl Plan {
             units += section.units();
         }
         if units == 0 {
-            return Err(format!("`{selection}` means nothing in the suite; `vyre conform --list` shows what there is"));
+            return Err(format!("`{selection}` matches nothing in the suite; `vyre conform --list` shows what there is"));
         }
         Ok(Plan { specs, sections, before, units, suite })
     }

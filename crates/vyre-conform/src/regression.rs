@@ -313,11 +313,11 @@ pub(crate) fn again(subject: &mut dyn Subject, bundle: &Bundle, version: u32) ->
     for answer in subject.run_batch(&[bundle.case.clone(), bundle.case.clone()]) {
         let (kind, message) = match judge(&expected, &answer.outcome) {
             Verdict::Agrees | Verdict::Skipped => continue,
-            Verdict::Wrong(Kind::Bytes) => (FindingKind::Mismatch, "it fails still".to_string()),
-            Verdict::Wrong(Kind::Reference) => (FindingKind::Case, "the reference has no outcome for it any more".into()),
+            Verdict::Wrong(Kind::Bytes) => (FindingKind::Mismatch, "it still fails".to_string()),
+            Verdict::Wrong(Kind::Reference) => (FindingKind::Case, "the reference no longer has an outcome for it".into()),
             Verdict::Wrong(_) | Verdict::NotRun => {
                 let how = answer.outcome.as_ref().err().map_or("no trap".into(), ToString::to_string);
-                (FindingKind::Dispatch, format!("it fails still: {how}"))
+                (FindingKind::Dispatch, format!("it still fails: {how}"))
             }
         };
         let concat = |outcome: &Result<Outputs, Failure>| outcome.as_ref().map_or(Vec::new(), |outputs| outputs.concat());

@@ -118,7 +118,7 @@ fn a_reader_can_demand_the_number_that_cases_were_drawn_from() {
     for (certificate, nonce) in [(&without, 0), (&without, 77), (&with, 78)] {
         match certificate.answers(nonce) {
             Err(CertError::Rejected { place, why }) => {
-                assert!(place.contains("tested.nonce") && why.contains(&format!("{nonce} is asked for")), "{place}: {why}");
+                assert!(place.contains("tested.nonce") && why.contains(&format!("{nonce} was asked for")), "{place}: {why}");
             }
             other => panic!("{other:?}"),
         }

@@ -105,7 +105,7 @@ fn a_run_that_could_not_have_failed_has_no_verdict() {
         }
     }
     let nothing = Plan::new(vec![xor(10)], Vec::new(), &Selection::new(["ops.int"]).unwrap(), Tier::Smoke);
-    assert!(nothing.is_err_and(|said| said.contains("`ops.int` means nothing")));
+    assert!(nothing.is_err_and(|said| said.contains("`ops.int` matches nothing")));
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn a_run_that_was_stopped_goes_on_and_ends_with_the_same_root() {
         }
     };
     let cut = conform(&plan, &How { change: stop, state: Some(state.path()), stop: &STOP, ..How::default() }).unwrap();
-    assert!(matches!(&cut.verdict, Verdict::None(said) if said.contains("goes on")), "{:?}", cut.verdict);
+    assert!(matches!(&cut.verdict, Verdict::None(said) if said.contains("the same command resumes it")), "{:?}", cut.verdict);
     assert!(cut.report.units > 0 && cut.report.units < whole.report.units, "{}", cut.report.units);
     // Another version of the backend is another run; what was done stays.
     let other = conform(&plan, &How { state: Some(state.path()), version: Some("2"), ..How::default() });

@@ -124,13 +124,13 @@ fn what_has_no_verdict_says_why() {
     assert_eq!(why(&|sample| sample.still_fails("ops.int.not:u32", 64)), Verdict::Fails);
     type Change<'c> = &'c dyn Fn(&mut Sample);
     let table: [(&str, Change<'_>); 9] = [
-        ("not come to its end", &|sample| sample.is_finished = false),
+        ("the run is not finished", &|sample| sample.is_finished = false),
         ("nothing was judged", &|sample| sample.units.clear()),
         ("no controls", &|sample| sample.info.controls.ran = 0),
         ("1 of 64 planted faults", &|sample| sample.info.controls.caught = 63),
         ("not the one that was committed to", &|sample| sample.info.controls.secret = Some(sample::digest("another"))),
         ("fixed before the run", &|sample| sample.info.controls.commitment = None),
-        ("and the secret of the run puts", &|sample| sample.placed_by = sample::digest("another")),
+        ("but the secret of the run puts", &|sample| sample.placed_by = sample::digest("another")),
         ("lost bit in add", &|sample| sample.info.controls.survived.push("lost bit in add".into())),
         ("nothing was judged", &|sample| {
             let all: Vec<(String, u64)> = sample.units.keys().cloned().collect();

@@ -116,9 +116,9 @@ faults! {
     EmptyLoopRuns "empty-loop-runs" "A loop whose range is empty runs once.";
     // Vectors and blocks.
     PartsAlike "parts-alike" "All vectors of a linear value are like the first.";
-    TailIsThere "tail-is-there" "The last block of a workgroup has lanes that are nobody.";
-    SharedNotCleared "shared-not-cleared" "Workgroup memory holds what the workgroup before left.";
-    RetiredReturn "retired-return" "Lanes that have returned are back behind the next barrier.";
+    TailIsThere "tail-is-there" "The last block of a workgroup has lanes that belong to no invocation.";
+    SharedNotCleared "shared-not-cleared" "Workgroup memory holds what the previous workgroup left there.";
+    RetiredReturn "retired-return" "Lanes that have returned run again after the next barrier.";
     LeaderLeftOut "leader-left-out" "The last lane of a segment that few take part in is left out.";
     KeptWhereOthersWrite "kept-where-others-write" "A value that crosses a barrier is read from workgroup memory that was written to since.";
     HoldsALaneEarly "holds-a-lane-early" "A condition that holds from a lane on is taken to hold for the vector that begins one lane before.";
@@ -138,7 +138,7 @@ faults! {
     // More than one lane.
     SubgroupsShareVectors "subgroups-share-vectors" "What is folded in a vector goes beyond a subgroup of fewer lanes.";
     ShuffleOutsideWraps "shuffle-outside-wraps" "A lane outside of the subgroup is taken to be one inside.";
-    SubgroupTakesAll "subgroup-takes-all" "A subgroup operation takes part in inactive lanes.";
+    SubgroupTakesAll "subgroup-takes-all" "Inactive lanes take part in subgroup operations.";
     TrapInFirstLane "trap-in-first-lane" "A trap is told of the first lane of its block.";
     // Registers.
     LoopLivesCut "loop-lives-cut" "A register that a loop reads again is given out before the loop's end.";

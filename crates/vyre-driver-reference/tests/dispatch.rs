@@ -75,7 +75,7 @@ fn every_mistake_is_told_before_anything_runs_and_names_the_buffer() {
         }
     }
     let ragged = Dispatch::new(&program).input_bytes("a", [1, 2, 3]).input("b", &[1u32]).run(&*backend);
-    assert!(message(ragged).contains("no whole number of u32"));
+    assert!(message(ragged).contains("not a whole number of u32"));
     let late = good().timeout(Duration::ZERO).run(&*backend);
     assert!(matches!(late, Err(BackendError::Timeout { .. })), "{late:?}");
     let large = good().config(|config| config.max_output_bytes = Some(7)).run(&*backend);

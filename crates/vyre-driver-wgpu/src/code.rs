@@ -57,7 +57,7 @@ impl Ready {
     /// The next one for loops that go round more often.
     pub fn longer(&self, gpu: &Gpu) -> Result<&Ready, DeviceError> {
         let Some(longer) = &self.longer else {
-            let what = "loops that go round so often in one invocation: its driver ends them without a word".into();
+            let what = "loops that run this many rounds in one invocation: its driver ends them silently".into();
             return Err(DeviceError::Unsupported { what });
         };
         let Longer { kernel, options, copies, ready } = longer;

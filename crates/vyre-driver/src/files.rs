@@ -180,7 +180,7 @@ impl Prepared {
 
     fn new_file(new: &NewFile<'_>) -> io::Result<Prepared> {
         if new.path.symlink_metadata().is_ok() {
-            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "there is such a file already"));
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "the file exists already"));
         }
         let place = place(new.path)?;
         let folder = place.parent().ok_or_else(|| io::Error::other("it is not the path of a file"))?;

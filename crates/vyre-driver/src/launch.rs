@@ -36,8 +36,8 @@ pub fn require_determinism(program: &Program, planned: Planned<'_>, config: &Dis
     let (reason, fix) = match proof.map_err(Clone::clone)? {
         Proof::Holds => return Ok(()),
         Proof::Unmet(condition) => (
-            format!("that needs `{}`, which this launch does not meet or does not tell", condition.text),
-            "change the launch so that it does",
+            format!("that needs `{}`, which this launch does not meet or does not determine", condition.text),
+            "change the launch so that it meets that condition",
         ),
         Proof::Missing(reason) => (reason.message.clone(), reason.help),
     };

@@ -971,7 +971,7 @@ fn bad_input_is_refused_before_anything_runs_in_every_form() {
         ("too many invocations", good.to_vec(), set(|config| config.grid_override = Some([u32::MAX; 3]))),
         ("at most 15 bytes", good.to_vec(), set(|config| config.max_output_bytes = Some(15))),
         (
-            "no output that can be given a length",
+            "not an output that can be given a length",
             good.to_vec(),
             set(|config| config.output_counts = [("state".into(), 1)].into()),
         ),

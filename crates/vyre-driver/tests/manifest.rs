@@ -205,8 +205,8 @@ fn what_cannot_be_reproduced_is_refused_and_named() {
         refused(&changed(&["config", name], Some(bad)), name);
     }
     // The program must be the one that was hashed, and a program.
-    refused(&changed(&["program"], Some(json!(EVERY_KIND.replace("= 3", "= 4")))), "another digest");
-    refused(&changed(&["program_digest"], Some(json!("00"))), "another digest");
+    refused(&changed(&["program"], Some(json!(EVERY_KIND.replace("= 3", "= 4")))), "does not have the digest");
+    refused(&changed(&["program_digest"], Some(json!("00"))), "does not have the digest");
     let broken = PipelineReproManifest::from_json(&changed(&["program"], Some(json!("program p {")))).unwrap_err();
     assert!(matches!(broken, vyre_driver::BackendError::Rejected(_)), "{broken}");
 }

@@ -92,7 +92,7 @@ pub mod bytes {
                     let digit = |byte: u8| char::from(byte).to_digit(16);
                     let byte = |[high, low]: &[u8; 2]| Some((digit(*high)? << 4 | digit(*low)?) as u8);
                     let bytes = if rest.is_empty() { pairs.iter().map(byte).collect() } else { None };
-                    bytes.map(Bytes).ok_or_else(|| E::custom("this is no hex"))
+                    bytes.map(Bytes).ok_or_else(|| E::custom("this is not hex"))
                 }
             }
 

@@ -468,7 +468,7 @@ impl<'de> Deserialize<'de> for SpecValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         if deserializer.is_human_readable() {
             let SpelledValue { kind, value } = SpelledValue::deserialize(deserializer)?;
-            return SpecValue::parse(&kind, &value).ok_or_else(|| D::Error::custom(format!("`{value}` is no {kind}")));
+            return SpecValue::parse(&kind, &value).ok_or_else(|| D::Error::custom(format!("`{value}` is not a {kind}")));
         }
         Ok(match EncodedValue::deserialize(deserializer)? {
             EncodedValue::U32(value) => SpecValue::U32(value),

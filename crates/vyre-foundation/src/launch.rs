@@ -88,7 +88,7 @@ pub fn check_inputs(program: &Program, input_bytes: &[u64]) -> Result<(), Report
             mistakes.push(
                 Diagnostic::new(
                     ErrorCode::E0704,
-                    format!("`{}` got {bytes} bytes, which is no whole number of {} elements", buffer.name, buffer.element),
+                    format!("`{}` got {bytes} bytes, which is not a whole number of {} elements", buffer.name, buffer.element),
                 )
                 .at(Location::Buffer(*i as u32, BufferPart::Element))
                 .expected(format!("a multiple of {} bytes", bits.div_ceil(8)))
@@ -252,7 +252,7 @@ fn useless_counts(kernel: &Kernel, config: &LaunchConfig) -> Mistakes {
     let mut mistakes = Mistakes::default();
     for name in config.output_counts.keys().filter(|name| !known.contains(name.as_str())) {
         mistakes.push_with(|| {
-            let message = format!("`{name}` is no output that can be given a length");
+            let message = format!("`{name}` is not an output that can be given a length");
             let diagnostic = Diagnostic::new(ErrorCode::E0702, message).found(name);
             match open.as_slice() {
                 [] => diagnostic.help("every output of this program declares its count"),

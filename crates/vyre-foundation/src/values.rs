@@ -27,7 +27,7 @@ pub fn encode(element: &DataType, list: &str) -> Result<Vec<u8>, String> {
         }
         let too_many = || format!("with `{item}` there are more than {MAX_EXPANDED} elements; pass a file instead");
         if let Some((from, to)) = item.split_once("..") {
-            let bound = |text: &str| text.trim().parse::<i64>().map_err(|_| format!("`{item}` is no run of integers"));
+            let bound = |text: &str| text.trim().parse::<i64>().map_err(|_| format!("`{item}` is not a run of integers"));
             let (from, to) = (bound(from)?, bound(to)?);
             expanded = expanded.saturating_add(usize::try_from(to.saturating_sub(from)).unwrap_or(0));
             if expanded > MAX_EXPANDED {
@@ -35,7 +35,7 @@ pub fn encode(element: &DataType, list: &str) -> Result<Vec<u8>, String> {
             }
             values.extend((from..to).map(|n| Cow::Owned(n.to_string())));
         } else if let Some((value, count)) = item.split_once(';') {
-            let count: usize = count.trim().parse().map_err(|_| format!("`{item}`: `{count}` is no count"))?;
+            let count: usize = count.trim().parse().map_err(|_| format!("`{item}`: `{count}` is not a count"))?;
             expanded = expanded.saturating_add(count);
             if expanded > MAX_EXPANDED {
                 return Err(too_many());

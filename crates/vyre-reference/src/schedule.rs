@@ -157,13 +157,13 @@ impl FromStr for Schedule {
 
     fn from_str(text: &str) -> Result<Schedule, String> {
         let (word, number) = text.split_once(':').map_or((text, None), |(word, number)| (word, Some(number)));
-        let seed = |number: &str| number.parse::<u64>().map_err(|_| format!("`{number}` is no number"));
+        let seed = |number: &str| number.parse::<u64>().map_err(|_| format!("`{number}` is not a number"));
         match (word, number) {
             ("forward", None) => Ok(Schedule::Forward),
             ("reverse", None) => Ok(Schedule::Reverse),
             ("stride", Some(number)) => {
                 let stride = number.parse().ok().filter(|stride| *stride > 0);
-                stride.map(Schedule::Stride).ok_or_else(|| format!("`{number}` is no stride"))
+                stride.map(Schedule::Stride).ok_or_else(|| format!("`{number}` is not a stride"))
             }
             ("random", Some(number)) => Ok(Schedule::Random(seed(number)?)),
             ("groups", Some(number)) => Ok(Schedule::Groups(seed(number)?)),
@@ -173,7 +173,7 @@ impl FromStr for Schedule {
             ("atomics", Some(list)) => {
                 let items = list.split(',').filter(|item| !item.is_empty());
                 let list: Result<_, _> =
-                    items.map(|item| item.trim().parse().map_err(|_| format!("`{item}` is no number"))).collect();
+                    items.map(|item| item.trim().parse().map_err(|_| format!("`{item}` is not a number"))).collect();
                 Ok(Schedule::Atomics(list?))
             }
             _ => Err(

@@ -258,7 +258,7 @@ impl Subject for Metamorphic {
                 }
             }
             let said: Vec<String> = list.iter().map(ToString::to_string).collect();
-            return Err(Failure::Device(format!("the same program written otherwise gives other bytes: {}", said.join(", "))));
+            return Err(Failure::Device(format!("an equivalent program gives other bytes: {}", said.join(", "))));
         }
         as_it_was
     }

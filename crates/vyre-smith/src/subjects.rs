@@ -28,7 +28,7 @@ impl fmt::Display for UnknownSubject {
         match &self.meant {
             Some(meant) => write!(f, "did you mean `{meant}`?"),
             None => f.write_str(
-                "there are bulk, bulk-compacted, passes, plain, pass:NAME, fault:NAME and bulk-fault:NAME, each also after `metamorphic:`",
+                "the subjects are bulk, bulk-compacted, passes, plain, pass:NAME, fault:NAME and bulk-fault:NAME, each also after `metamorphic:`",
             ),
         }
     }
@@ -47,9 +47,9 @@ pub fn names() -> Vec<String> {
 pub fn list() -> Vec<(String, String)> {
     let fixed = [
         ("bulk", "the bulk evaluator"),
-        ("bulk-compacted", "the bulk evaluator, which compacts lanes where it does not pay, too"),
+        ("bulk-compacted", "the bulk evaluator, compacting lanes even where that does not pay"),
         ("passes", "the reference after each pass by itself, and after all of them"),
-        ("plain", "the reference itself, with which nothing must be found"),
+        ("plain", "the reference itself, where nothing must be found"),
     ];
     let fixed = fixed.map(|(name, about)| (name.into(), about.into()));
     let passes = PASSES.iter().map(|pass| (format!("pass:{}", pass.name), "the reference after this pass".into()));
@@ -462,7 +462,7 @@ mod tests {
         assert!(message("pass:fodl").contains("did you mean `pass:fold`?"));
         assert!(message("fault:shift-msak").contains("did you mean `fault:shift-mask`?"));
         assert!(message("bulk-fault:els-mask").contains("did you mean `bulk-fault:else-mask`?"));
-        assert!(message("gpu").contains("there are bulk, bulk-compacted, passes, plain"));
+        assert!(message("gpu").contains("the subjects are bulk, bulk-compacted, passes, plain"));
         assert!(message("test:crash").contains("there is no subject"));
     }
 }

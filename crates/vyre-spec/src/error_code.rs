@@ -100,10 +100,10 @@ error_codes! {
     E0508 "the broadcast lane is not uniform";
     // Wire form.
     E0601 "not a program in wire form";
-    E0602 "a version of the wire form that is not known";
+    E0602 "an unknown version of the wire form";
     E0603 "the bytes end too early";
     E0604 "the checksum is wrong";
-    E0605 "a tag or number that means nothing";
+    E0605 "a tag or number without a meaning";
     E0606 "bytes that no encoder writes";
     E0607 "the program is nested too deep for the wire form";
     // Inputs and launch.
@@ -128,8 +128,8 @@ error_codes! {
     E0802 "no backend of this name";
     E0803 "no backend can run the program";
     E0804 "the program cannot be run in this way";
-    E0805 "a resident handle cannot be used so";
-    E0806 "the device has not enough memory";
+    E0805 "a resident handle cannot be used in this way";
+    E0806 "the device does not have enough memory";
     E0807 "the dispatch took too long";
     E0808 "the device is lost";
     E0809 "the device gave too few bytes";
@@ -138,7 +138,7 @@ error_codes! {
     W0401 "above what the smallest devices offer";
     W0501 "a data race";
     W0502 "the result depends on the order of atomics";
-    W0503 "a read of memory that nobody has written";
+    W0503 "a read of memory that was never written";
     W0504 "an access out of bounds";
     W0505 "not proven to give the same bytes under every schedule";
 }

@@ -418,11 +418,11 @@ op_table! {
         Ballot       = 0x01 ballot        CALL, BOOL (T) TO_U32 Convergent Law::None, "bit n is the operand of lane n";
         Any          = 0x02 any           CALL, BOOL (T) TO_T Convergent Law::None, "whether it is true in some lane";
         All          = 0x03 all           CALL, BOOL (T) TO_T Convergent Law::None, "whether it is true in every lane that is not retired";
-        Broadcast    = 0x04 broadcast     CALL, ALL (T, U32) TO_T Convergent Law::None, "the first operand of the lane the second names, which must be uniform";
-        Shuffle      = 0x05 shuffle       CALL, ALL (T, U32) TO_T Convergent Law::None, "the first operand of the lane the second names; the own value when there is none";
-        ShuffleXor   = 0x06 shuffle_xor   CALL, ALL (T, U32) TO_T Convergent Law::None, "the operand of lane ^ second; the own value when there is none";
-        ShuffleUp    = 0x07 shuffle_up    CALL, ALL (T, U32) TO_T Convergent Law::None, "the operand of lane - second; the own value when there is none";
-        ShuffleDown  = 0x08 shuffle_down  CALL, ALL (T, U32) TO_T Convergent Law::None, "the operand of lane + second; the own value when there is none";
+        Broadcast    = 0x04 broadcast     CALL, ALL (T, U32) TO_T Convergent Law::None, "the first operand in the lane that the second names, which must be uniform";
+        Shuffle      = 0x05 shuffle       CALL, ALL (T, U32) TO_T Convergent Law::None, "the first operand in the lane that the second names, or in the lane itself if there is no such lane";
+        ShuffleXor   = 0x06 shuffle_xor   CALL, ALL (T, U32) TO_T Convergent Law::None, "the operand of lane ^ second, or of the lane itself if there is no such lane";
+        ShuffleUp    = 0x07 shuffle_up    CALL, ALL (T, U32) TO_T Convergent Law::None, "the operand of lane - second, or of the lane itself if there is no such lane";
+        ShuffleDown  = 0x08 shuffle_down  CALL, ALL (T, U32) TO_T Convergent Law::None, "the operand of lane + second, or of the lane itself if there is no such lane";
         Add          = 0x10 add           CALL, INT (T) TO_T Convergent Law::None, "the wrapping sum over the subgroup";
         Mul          = 0x11 mul           CALL, INT (T) TO_T Convergent Law::None, "the wrapping product over the subgroup";
         Min          = 0x12 min           CALL, INT_F32 (T) TO_T Convergent Law::None, "the smallest in the subgroup";

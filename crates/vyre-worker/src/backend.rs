@@ -102,12 +102,12 @@ impl BackendSubject {
                 Some(form) => (device, form),
                 None => {
                     let known: Vec<&str> = Form::ALL.iter().map(|form| form.name()).collect();
-                    return Some(Err(format!("there is no form `{word}`; there are {}", known.join(", "))));
+                    return Some(Err(format!("there is no form `{word}`; the forms are {}", known.join(", "))));
                 }
             },
         };
         if !devices.iter().any(|id| id == device) {
-            return Some(Err(format!("there is no backend `{device}`; there are {}", devices.join(", "))));
+            return Some(Err(format!("there is no backend `{device}`; the backends are {}", devices.join(", "))));
         }
         let device = device.to_string();
         Some(Ok(BackendSubject::over(name, form, move || acquire(&device).map(Arc::from))))
@@ -190,7 +190,7 @@ pub fn in_form(
             let last = three.pop().unwrap_or_default();
             match three.iter().all(|other| *other == last) && three.len() == 2 {
                 true => Ok((last, None)),
-                false => Err(BackendError::new("the dispatches of a batch, which are the same, give different bytes")),
+                false => Err(BackendError::new("equal dispatches of a batch give different bytes")),
             }
         }
         Form::Resident | Form::Sequence => on_resident(form, backend, program, inputs, config),

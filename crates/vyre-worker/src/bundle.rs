@@ -90,12 +90,12 @@ impl fmt::Display for BundleError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             BundleError::Unreadable(error) => error.fmt(f),
-            BundleError::NoJson(why) => write!(f, "it is no JSON object: {why}"),
+            BundleError::NoJson(why) => write!(f, "it is not a JSON object: {why}"),
             BundleError::Later(version) => {
                 write!(f, "it has layout {version}, and this vyre knows layouts up to {VERSION}")
             }
             BundleError::Field(name, why) => write!(f, "`{name}` {why}"),
-            BundleError::Changed => f.write_str("its content does not fit the hash in it: it is damaged, or was edited"),
+            BundleError::Changed => f.write_str("its content does not match the hash in it: it is damaged, or was edited"),
         }
     }
 }
@@ -144,12 +144,12 @@ impl Bundle {
         let mut content: Map<String, Value> =
             serde_json::from_slice(bytes).map_err(|error| BundleError::NoJson(error.to_string()))?;
         let field = |name: &str| content.get(name).ok_or_else(|| BundleError::Field(name.into(), "is missing".into()));
-        let is_no = |name: &str, what: &str| BundleError::Field(name.into(), format!("is no {what}"));
-        let version = field("bundle")?.as_u64().ok_or_else(|| is_no("bundle", "number"))?;
+        let is_not = |name: &str, what: &str| BundleError::Field(name.into(), format!("is not {what}"));
+        let version = field("bundle")?.as_u64().ok_or_else(|| is_not("bundle", "a number"))?;
         if version > VERSION {
             return Err(BundleError::Later(version));
         }
-        let stated = field("hash")?.as_str().ok_or_else(|| is_no("hash", "text"))?.to_string();
+        let stated = field("hash")?.as_str().ok_or_else(|| is_not("hash", "a text"))?.to_string();
         content.remove("hash");
         content.remove("replay");
         if hash(&content) != stated {
@@ -255,7 +255,7 @@ mod layout_1 {
 
     /// The program: in wire form, or as text where the wire form is of another version or was too deep for one.
     fn program(old: &Map<String, Value>, path: &str) -> Result<Program, BundleError> {
-        let wrong = |name: &str, why: String| BundleError::Field(format!("{path}.{name}"), format!("is no program: {why}"));
+        let wrong = |name: &str, why: String| BundleError::Field(format!("{path}.{name}"), format!("is not a program: {why}"));
         if let Some(wire) = old.get("wire").filter(|wire| !wire.is_null()) {
             let bytes = vyre_foundation::case::bytes::deserialize(wire).map_err(|error| wrong("wire", error.to_string()))?;
             match from_wire(&bytes) {

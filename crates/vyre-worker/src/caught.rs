@@ -27,7 +27,7 @@ pub fn caught<T>(run: impl FnOnce() -> T) -> Result<T, String> {
             if !INSIDE.get() {
                 return before(info);
             }
-            let message = info.payload_as_str().unwrap_or("a panic that says nothing");
+            let message = info.payload_as_str().unwrap_or("a panic without a message");
             let place = info.location().map_or(String::new(), |at| format!(" at {}:{}:{}", at.file(), at.line(), at.column()));
             SAID.set(Some(format!("{message}{place}")));
         }));
@@ -35,7 +35,7 @@ pub fn caught<T>(run: impl FnOnce() -> T) -> Result<T, String> {
     let outer = INSIDE.replace(true);
     let result = catch_unwind(AssertUnwindSafe(run));
     INSIDE.set(outer);
-    result.map_err(|_| SAID.take().unwrap_or_else(|| "a panic that says nothing".into()))
+    result.map_err(|_| SAID.take().unwrap_or_else(|| "a panic without a message".into()))
 }
 
 /// A subject whose panics are failures. After one it is made anew, since what panicked may be half changed.

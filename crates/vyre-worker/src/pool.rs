@@ -617,12 +617,12 @@ fn decode(process: &Process, bytes: &[u8], states: &[u64]) -> Result<Vec<message
             message::Told::Failure(_) => status::FAILED,
         };
         if *state != said {
-            return Err(Silence::Nonsense(format!("the answer for case {n} is another than its status, {state}")));
+            return Err(Silence::Nonsense(format!("the answer for case {n} contradicts its status, {state}")));
         }
         if let message::Told::Failure(failure) = answer
             && !failure.is_workers()
         {
-            return Err(Silence::Nonsense(format!("it says of itself in case {n} what only its judge can see: {failure:?}")));
+            return Err(Silence::Nonsense(format!("for case {n} it reports what only its judge can see: {failure:?}")));
         }
     }
     Ok(answers)

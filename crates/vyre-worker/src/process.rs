@@ -91,14 +91,14 @@ impl Process {
         let hello = encoding.encode(&hello)?;
         process.send(&hello)?;
         let greeting = process.answer(patience, 0..0).map_err(|silence| match silence {
-            Silence::Hung => format!("the worker does not greet within {patience:?}"),
-            Silence::Ended => format!("the worker ends before it greets: {}", process.last_words()),
+            Silence::Hung => format!("the worker sent no greeting within {patience:?}"),
+            Silence::Ended => format!("the worker ended before it sent a greeting: {}", process.last_words()),
             Silence::Nonsense(what) => format!("the worker's greeting is wrong: {what}"),
         })?;
         let greeting: Greeting =
             encoding.decode(&greeting).map_err(|error| format!("the worker's greeting is wrong: {error}"))?;
         if greeting.vyre_worker != PROTOCOL {
-            return Err(format!("the worker speaks protocol {}, and this is protocol {PROTOCOL}", greeting.vyre_worker));
+            return Err(format!("the worker speaks protocol {}, and this vyre speaks protocol {PROTOCOL}", greeting.vyre_worker));
         }
         process.encoding = greeting.encoding;
         Ok((process, greeting.subject))

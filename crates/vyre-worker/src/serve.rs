@@ -26,7 +26,7 @@ pub fn serve_judge(make: impl FnMut() -> Box<dyn Subject> + Send) -> io::Result<
     let hello: Hello = Encoding::Json.decode(&hello).map_err(|error| lies(&format!("its first message is wrong: {error}")))?;
     let encoding = Encoding::Wire;
     if hello.vyre_worker != PROTOCOL || !hello.encodings.contains(&encoding) {
-        return Err(lies(&format!("it speaks protocol {}, and this is protocol {PROTOCOL}", hello.vyre_worker)));
+        return Err(lies(&format!("it speaks protocol {}, and this vyre speaks protocol {PROTOCOL}", hello.vyre_worker)));
     }
     let file = inherited(hello.memory_fd)?;
     let watched = input.try_clone()?;
@@ -44,7 +44,7 @@ pub fn serve_judge(make: impl FnMut() -> Box<dyn Subject> + Send) -> io::Result<
 }
 
 fn lies(what: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, format!("a worker is started by a judge, and this is none: {what}"))
+    io::Error::new(io::ErrorKind::InvalidData, format!("a worker must be started by a judge, and this is not one: {what}"))
 }
 
 /// A copy of the file with this number, if there is one.
@@ -108,7 +108,7 @@ struct Rest<'a> {
 impl<'a> Rest<'a> {
     fn take(&mut self, region: Region) -> io::Result<&'a mut [u8]> {
         let bytes = std::mem::take(&mut self.bytes);
-        let outside = || lies("its buffers are not behind each other in the memory");
+        let outside = || lies("its buffers do not follow each other in the memory");
         let skipped = region.offset.checked_sub(self.at).filter(|skipped| *skipped <= bytes.len() as u64).ok_or_else(outside)?;
         let (_, bytes) = bytes.split_at_mut(skipped as usize);
         if region.bytes > bytes.len() as u64 {
@@ -121,7 +121,7 @@ impl<'a> Rest<'a> {
 }
 
 fn one(work: &Work, programs: &[Program], rest: &mut Rest<'_>, subject: &mut dyn Subject) -> io::Result<Told> {
-    let program = |number: u32| programs.get(number as usize).ok_or_else(|| lies("a case names a program that is not there"));
+    let program = |number: u32| programs.get(number as usize).ok_or_else(|| lies("a case names a program that does not exist"));
     let inputs = work.inputs.iter().map(|region| rest.take(*region).map(|bytes| &*bytes)).collect::<io::Result<Vec<_>>>()?;
     let mut outputs = work.outputs.iter().map(|region| rest.take(*region)).collect::<io::Result<Vec<_>>>()?;
     if let [run] = work.run.as_slice()

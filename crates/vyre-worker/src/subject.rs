@@ -131,7 +131,7 @@ fn check_lengths(lengths: impl Iterator<Item = u64> + Clone, outputs: &[&mut [u8
         return Ok(());
     }
     let (lengths, places): (Vec<u64>, Vec<u64>) = (lengths.collect(), places().collect());
-    Err(Failure::Device(format!("it gives outputs of {lengths:?} bytes, and they have {places:?}")))
+    Err(Failure::Device(format!("it gives outputs of {lengths:?} bytes instead of {places:?}")))
 }
 
 /// Dispatches over buffers that stay where they are in between.
@@ -233,7 +233,7 @@ pub trait Subject: Send {
             let (case, outputs) = step.case(&buffers, sequence.fuel)?;
             let found = self.run(&case)?;
             if found.len() != outputs.len() {
-                return Err(Failure::Device(format!("it gives {} outputs, and there are {}", found.len(), outputs.len())));
+                return Err(Failure::Device(format!("it gives {} outputs instead of {}", found.len(), outputs.len())));
             }
             outputs.into_iter().zip(found).for_each(|(n, bytes)| buffers[n] = bytes);
         }

@@ -115,7 +115,7 @@ fn sequences_on_resident_memory_are_dispatches_one_after_the_other() {
 #[test]
 fn names_of_devices_and_forms_are_told() {
     let error = |name: &str| BackendSubject::named(name).expect("a backend's name").err().expect("there is none");
-    assert!(error("backend:bluk").contains("there is no backend `bluk`; there are bulk"));
-    assert!(error("backend:bulk/sideways").contains("there is no form `sideways`; there are dispatch, into"));
+    assert!(error("backend:bluk").contains("there is no backend `bluk`; the backends are bulk"));
+    assert!(error("backend:bulk/sideways").contains("there is no form `sideways`; the forms are dispatch, into"));
     assert!(BackendSubject::named("bulk").is_none());
 }

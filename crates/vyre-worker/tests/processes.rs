@@ -347,7 +347,7 @@ fn a_worker_that_cannot_start_is_told() {
     assert!(error.contains("/no/such/program"), "{error}");
     let hasty = Settings { patience: Duration::from_millis(200), ..settings() };
     let error = Pool::start(worker("mute"), hasty).err().expect("it does not greet");
-    assert!(error.contains("does not greet"), "{error}");
+    assert!(error.contains("sent no greeting"), "{error}");
 }
 
 #[test]

@@ -194,7 +194,7 @@ pub fn unsteady(server: &mut Server) {
     let data = RunData::of(&runs, runs.identity(), runs.is_finished()).expect("it is whole");
     assert_eq!(data.totals().failed, 1, "what holds only sometimes does not hold");
     let failures = &data.failures;
-    assert!(failures.len() == 1 && failures[0].message.contains("three workers gave three answers"), "{failures:?}");
+    assert!(failures.len() == 1 && failures[0].message.contains("three workers gave three different answers"), "{failures:?}");
     assert!(!matches!(data.verdict(|_| false, |_| false), Verdict::Holds));
 }
 

@@ -91,7 +91,7 @@ pub fn messages(server: &mut Server) {
     assert_eq!(error, DbError::Refused("there is no campaign `other`".into()));
     let again =
         vyre_campaign::New { name: "c", spec: &crate::spec(&made.plan), plan: &made.plan, classes: &[], lease: 1.0, second: 0.0 };
-    assert!(matches!(said(create(&mut connect(&made.db), &again)), DbError::Refused(why) if why.contains("take another name")));
+    assert!(matches!(said(create(&mut connect(&made.db), &again)), DbError::Refused(why) if why.contains("choose another name")));
     // Tables of another layout, older and newer, for workers and owners.
     for (layout, says) in [(0, "use the older vyre that made them"), (2, "use a newer vyre")] {
         server.sql(&made.database, &format!("UPDATE vyre.about SET layout = {layout}"));
@@ -168,7 +168,7 @@ fn full_disk(server: &Server, made: &Made) {
     });
     let told = told.into_inner().expect("nobody panics");
     assert!(told[0].contains("the disk of") && told[0].contains("is full") && told[0].contains("it is tried again"), "{told:?}");
-    assert!(told[1].contains("is there again"), "{told:?}");
+    assert!(told[1].contains("is back"), "{told:?}");
     if is_small {
         server.sql(&made.database, "DROP TABLESPACE small");
         assert!(run("umount", &[&shown]));

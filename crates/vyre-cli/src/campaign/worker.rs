@@ -16,9 +16,9 @@ use vyre_conform::ledger::Range;
 /// Run units of a campaign.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Without --backend every device of this machine that the campaign asks for is used, one after the other. After SIGTERM the worker finishes
-the units that are running and gives the rest of its ranges back; after SIGKILL others run its ranges when its lease is over. While the
-database is out of reach the worker waits.
+Without --backend the worker uses every device of this machine that the campaign asks for, one after the other. After SIGTERM it finishes
+the units that are running and gives the rest of its ranges back; after SIGKILL, other workers run its ranges when its lease has expired.
+While the database is out of reach, the worker waits.
 
 Exit status: 0 everything that this machine can run is done, or the campaign was cancelled; 1 the worker is not believed; 2 the command line
 is wrong or the database out of reach; 3 the worker was told to stop, or could not run something.")]
@@ -30,25 +30,25 @@ pub struct Args {
     /// Only this backend
     #[arg(long, value_name = "NAME")]
     backend: Option<String>,
-    /// Units at the same time [default: one for each core]
+    /// Units to run at the same time [default: one for each core]
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
     /// How long one dispatch may take before its process is ended, such as 500ms, 10s or 2m
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = crate::time::duration)]
     deadline: Duration,
-    /// Run the backend in this process: faster, and a crash ends the worker
+    /// Run the backend in this process: faster, but a crash ends the worker
     #[arg(long)]
     in_process: bool,
     /// Keep cases that fail as bundles in this folder
     #[arg(long, value_name = "DIR")]
     bundles: Option<PathBuf>,
-    /// How long the units of one claim are to take; 10s to 60s keep the load of the database low
+    /// How long the units of one claim should take; 10s to 60s keeps the load on the database low
     #[arg(long, value_name = "TIME", default_value = "20s", value_parser = crate::time::duration)]
     claim: Duration,
     /// How long to wait for a database that is out of reach
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = crate::time::duration)]
     patience: Duration,
-    /// One JSON object for each device, at its end
+    /// One JSON object for each device, when it is done
     #[arg(long)]
     pub json: bool,
     #[arg(long, hide = true)]

@@ -115,7 +115,7 @@ pub fn watch(server: &mut Server) {
     assert_eq!(place.vyre(&["campaign", "work", "w", "--in-process"]).0, 0);
     let (code, out, err) = ended(watcher);
     assert_eq!(code, 0, "{out}{err}");
-    assert!(err.contains("the page stays as it is") && err.contains("is there again"), "{err}");
+    assert!(err.contains("the page stays as it is") && err.contains("is back"), "{err}");
     assert!(!page().contains("http-equiv") && page().contains("complete"), "{}", page());
     let (code, _, err) = place.vyre(&["campaign", "top", "w"]);
     assert!(code == 2 && err.contains("needs a terminal"), "{err}");

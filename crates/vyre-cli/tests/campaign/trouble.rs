@@ -34,7 +34,7 @@ pub fn restart(server: &mut Server) {
     send(one.id(), "TERM");
     let (code, out, err) = ended(one);
     assert!(code == 3 && out.contains("bulk: stopped") && err.contains("its finished units count"), "{code} {out}{err}");
-    assert!(err.contains("nothing is lost, and it is tried again") && err.contains("is there again"), "{err}");
+    assert!(err.contains("nothing is lost, and it is tried again") && err.contains("is back"), "{err}");
     assert_eq!(
         server.sql(
             &place.database,
@@ -88,7 +88,7 @@ pub fn mistakes(server: &mut Server) {
             2,
             "has no use for the devices of this machine; it asks for bulk",
         ),
-        (&["campaign", "create", "c", "--device", "bulk"], None, 2, "take another name"),
+        (&["campaign", "create", "c", "--device", "bulk"], None, 2, "choose another name"),
         (&["campaign", "create", "x", "my.vyre", "--device", "bulk"], None, 2, "is a file of one machine"),
         (&["campaign", "create", "x", "--device", "bulk", "--device", "bulk"], None, 2, "two devices are called `bulk`"),
     ];

@@ -134,7 +134,7 @@ impl Cases for LargeCases {
         match free_memory() {
             Some(free) if free < needs => Some(format!("it needs {} MiB of memory, and {} are free", needs >> 20, free >> 20)),
             Some(_) => None,
-            None => Some("nobody knows how much memory is free".into()),
+            None => Some("it is not known how much memory is free".into()),
         }
     }
 

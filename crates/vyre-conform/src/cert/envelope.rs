@@ -53,7 +53,7 @@ pub(super) fn open(bytes: &[u8], key: &PublicKey) -> Result<(Vec<u8>, bool), Cer
     let whole = text(&envelope);
     if whole.as_bytes() != bytes {
         let at = whole.bytes().zip(bytes).take_while(|(one, other)| one == *other).count();
-        return Err(rejected(format!("byte {at} of the envelope"), "it is not written as envelopes are"));
+        return Err(rejected(format!("byte {at} of the envelope"), "it is not in the form in which envelopes are written"));
     }
     let Envelope { payload_type, payload, signatures } = envelope;
     if payload_type != PAYLOAD_TYPE {

@@ -219,8 +219,8 @@ impl Certificate {
     pub fn answers(&self, nonce: u64) -> Result<(), CertError> {
         let why = match self.tested.nonce {
             Some(found) if found == nonce => return Ok(()),
-            Some(found) => format!("the cases were drawn from the nonce {found}, and {nonce} is asked for"),
-            None => format!("the cases were drawn without a nonce, and {nonce} is asked for"),
+            Some(found) => format!("the cases were drawn from the nonce {found}, and {nonce} was asked for"),
+            None => format!("the cases were drawn without a nonce, and {nonce} was asked for"),
         };
         Err(rejected("`predicate.certificate.tested.nonce` of the payload", why))
     }
@@ -313,7 +313,7 @@ fn what_fails(run: &RunData, known: &Judged) -> String {
     let is_new = |id: &str| !known.known.contains_key(id);
     let still = &run.info.still_failing;
     if run.sections.iter().all(|one| one.seal.failed == 0) && !still.is_empty() {
-        return format!("{} cases that failed in an earlier run fail still, first of `{}`", still.len(), still[0].op);
+        return format!("{} cases that failed in an earlier run still fail, the first of `{}`", still.len(), still[0].op);
     }
     let failing: Vec<_> = run.sections.iter().filter(|one| one.seal.failed > 0 && is_new(&one.info.id)).collect();
     let first = failing.first().map_or(String::new(), |one| format!(", first `{}`: {} cases", one.info.id, one.seal.failed));

@@ -250,7 +250,7 @@ fn verdict(text: &str) -> Result<Verdict, String> {
             ErrorCode::from_name(code).ok_or_else(|| format!("no code {code}"))?;
             verdict.findings.push(item.split_whitespace().collect::<Vec<_>>().join(" "));
         } else if item != "clean" {
-            return Err(format!("`{item}` is no finding"));
+            return Err(format!("`{item}` is not a finding"));
         }
     }
     if text.starts_with("clean") != verdict.findings.is_empty() {
@@ -309,12 +309,12 @@ impl Launch {
     pub fn resolve(&self, program: &Program) -> Result<(Options, Vec<Named>), String> {
         let mut options = Options { fuel: 100_000_000, ..Options::default() };
         for (key, value) in &self.options {
-            let number = || value.parse::<u64>().map_err(|_| format!("{key}={value} is no number"));
+            let number = || value.parse::<u64>().map_err(|_| format!("{key}={value} is not a number"));
             let size = || -> Result<[u32; 3], String> {
                 let mut size = [1; 3];
                 for (axis, part) in value.split(',').enumerate() {
                     *size.get_mut(axis).ok_or("more than three dimensions")? =
-                        part.parse().map_err(|_| format!("{key}={value} is no size"))?;
+                        part.parse().map_err(|_| format!("{key}={value} is not a size"))?;
                 }
                 Ok(size)
             };
@@ -351,7 +351,7 @@ fn spec_value(program: &Program, name: &str, text: &str) -> Result<SpecValue, St
     declared
         .and_then(|decl| decl.default.parse_same_kind(text))
         .or_else(|| guesses.iter().find_map(|guess| guess.parse_same_kind(text)))
-        .ok_or_else(|| format!("`{text}` is no value"))
+        .ok_or_else(|| format!("`{text}` is not a value"))
 }
 
 /// The element type of every buffer, constants at their defaults.

@@ -113,7 +113,7 @@ fn one(backend: &dyn VyreBackend, program: &Program, directive: &Directive, refu
         Kind::Refuse(_, ErrorCode::E0712, _) => Tried::Skipped("only the reference counts steps".into()),
         Kind::Refuse(launch, code, about) => refuse(backend, program, launch, *code, about.as_deref()),
         Kind::Error(..) if refused && !program.parts().consts.is_empty() => {
-            Tried::Skipped("a backend sees the program with its constants replaced, which is another".into())
+            Tried::Skipped("a backend sees another program: the one with its constants replaced".into())
         }
         Kind::Error(code, _) if refused => match ask(backend, &Case::new(program.clone(), Vec::new())) {
             Err(BackendError::Rejected(report)) if report.codes().any(|found| found == *code) => Tried::Holds,
@@ -234,7 +234,7 @@ fn dispatch(
     };
     match order::of(&case) {
         Ok(Order::Hidden) => {}
-        Ok(Order::Shows(why)) => return Tried::Skipped(format!("the order of invocations may show: {why}")),
+        Ok(Order::Shows(why)) => return Tried::Skipped(format!("the result may depend on the order of invocations: {why}")),
         Err(refusal) => return Tried::Fails(refusal),
     }
     match (ask(backend, &case), case.specialized()) {

@@ -317,10 +317,10 @@ fn count_controls(ledger: &dyn Store, mut controls: Controls) -> Result<Controls
 fn verdict(report: &RunReport, info: &RunInfo, options: &Options<'_>, is_complete: bool, mine: u64) -> Verdict {
     let none = |why: String| Verdict::None(why);
     if !is_complete {
-        return none(format!("the run was stopped; {} of {mine} units are done, and the same command goes on", report.units));
+        return none(format!("the run was stopped; {} of {mine} units are done, and the same command resumes it", report.units));
     }
     if !options.controls {
-        return none("there were no controls, so nobody knows whether a fault would have been noticed".into());
+        return none("there were no controls, so it is not known whether a fault would have been noticed".into());
     }
     if let Some(survivor) = info.controls.survived.first() {
         let count = info.controls.survived.len();

@@ -264,7 +264,7 @@ impl RunData {
         let controls = &self.info.controls;
         let totals = self.totals();
         if !self.is_finished {
-            return none("the run has not come to its end; the same command goes on with it".into());
+            return none("the run is not finished; the same command resumes it".into());
         }
         if totals.tested == 0 {
             return none("nothing was judged".into());
@@ -296,8 +296,8 @@ fn misplaced(ledger: &dyn Store, places: &[Places], mut placed: BTreeSet<String>
         }
         position += 1;
     })?;
-    let missing = missing.map(|place| format!("{place} has no control, and the secret of the run puts one there"));
-    let more = || placed.first().map(|place| format!("{place} has a control, and the secret of the run puts none there"));
+    let missing = missing.map(|place| format!("{place} has no control, but the secret of the run puts one there"));
+    let more = || placed.first().map(|place| format!("{place} has a control, but the secret of the run puts none there"));
     Ok(missing.or_else(more))
 }
 

@@ -115,11 +115,11 @@ fn mistakes() -> Vec<Mistake> {
         of_copy("no whole elements", "E0704", |case| {
             case.inputs[0].pop();
         }),
-        mistake("an output whose length nobody says", "E0705", no_length, |case| case.config.output_counts.clear()),
-        of_copy("a length for what has one", "E0702", |case| {
+        mistake("an output without a length", "E0705", no_length, |case| case.config.output_counts.clear()),
+        of_copy("a length for an input", "E0702", |case| {
             case.config.output_counts.insert("four".into(), 4);
         }),
-        of_copy("a length for what is not there", "E0702", |case| {
+        of_copy("a length for an unknown output", "E0702", |case| {
             case.config.output_counts.insert("result".into(), 4);
         }),
         of_copy("outputs above the limit", "E0708", |case| case.config.max_output_bytes = Some(31)),
@@ -151,7 +151,7 @@ pub(super) fn tests(open: &Open) -> Vec<KitTest> {
     let others: [(&str, Test); 3] = [
         ("without one it runs", right_runs),
         ("a pipeline cannot become another", pipelines_stay),
-        ("a result that comes too late is none", too_late),
+        ("a result after the deadline is discarded", too_late),
     ];
     refusals.chain(others.map(|(what, run)| KitTest::new(name(what), open, run))).collect()
 }

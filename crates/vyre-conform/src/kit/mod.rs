@@ -142,7 +142,7 @@ impl KitTest {
 pub fn tests<O: Opened>(open: impl Fn() -> O + Send + Sync + 'static) -> Vec<KitTest> {
     let open: Open = Arc::new(move || match open().opened() {
         Ok(backend) => Arc::from(backend),
-        Err(error) => panic!("the backend does not open: {error}"),
+        Err(error) => panic!("the backend cannot be opened: {error}"),
     });
     let check_files = checks::EMBEDDED.iter().map(|(name, bytes)| {
         let name = format!("checks/{}", name.trim_end_matches(".vyre"));
@@ -205,7 +205,7 @@ pub fn group<O: Opened>(open: impl Fn() -> O + Send + Sync + 'static, group: &st
     assert!(failed.is_empty(), "{}", failed.join("\n"));
     // Of these every backend can do something.
     let is_optional = ["faults", "resident", "allocations"].contains(&group);
-    assert!(passed > 0 || is_optional, "nothing of `{group}` could be run: {skipped} skipped");
+    assert!(passed > 0 || is_optional, "no test of `{group}` could be run: {skipped} skipped");
 }
 
 /// Whether a backend says that it does not have something, and what.

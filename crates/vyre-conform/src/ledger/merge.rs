@@ -58,7 +58,7 @@ pub fn merge(shards: &[PathBuf], out: &Path, any_device: bool) -> Result<Digest,
         let (ledger, identity, is_finished) = Ledger::read(path)?;
         let shown = path.display();
         if !is_finished {
-            return not(format!("`{shown}` was cut off; the command that made it goes on with it"));
+            return not(format!("`{shown}` was interrupted; the command that made it resumes it"));
         }
         let Some((number, count)) = shard_of(&identity.settings) else {
             return not(format!("`{shown}` does not say which shard it is"));
@@ -74,10 +74,10 @@ pub fn merge(shards: &[PathBuf], out: &Path, any_device: bool) -> Result<Digest,
         match read.iter().filter(|shard| shard.number == number).count() {
             1 => {}
             0 => return not(format!("shard {number} of {count} is missing")),
-            times => return not(format!("shard {number} of {count} is there {times} times")),
+            times => return not(format!("shard {number} of {count} is given {times} times")),
         }
     }
-    let Some(first) = read.first() else { return not("there is none".into()) };
+    let Some(first) = read.first() else { return not("no shard is given".into()) };
     let whole = |shard: &Shard| Identity {
         settings: shard.identity.settings.replace(&format!("shard {} of {count}", shard.number), "shard 0 of 1"),
         device: if any_device { "any".into() } else { shard.identity.device.clone() },
@@ -86,7 +86,7 @@ pub fn merge(shards: &[PathBuf], out: &Path, any_device: bool) -> Result<Digest,
     let identity = whole(first);
     for shard in &read {
         if let Some((what, one, other)) = identity.differences(&whole(shard)).first() {
-            let hint = if what == "device" { "; --any-device takes them for one" } else { "" };
+            let hint = if what == "device" { "; --any-device treats them as one" } else { "" };
             return not(format!(
                 "{what} is `{one}` in `{}` and `{other}` in `{}`{hint}",
                 first.path.display(),
@@ -119,7 +119,7 @@ fn write(shards: &[Shard], out: &Path, identity: &Identity) -> Result<Digest, Me
     }
     let mut ledger = Ledger::open(Some(out), identity)?;
     if ledger.is_resumed() {
-        return Err(MergeError::NotOneRun(format!("`{}` has a run already; write to another folder", out.display())));
+        return Err(MergeError::NotOneRun(format!("`{}` already has a run; write to another folder", out.display())));
     }
     ledger.describe(&shards[0].ledger.sections()?)?;
     let mut leaves: BTreeMap<String, BTreeMap<u64, Digest>> = BTreeMap::new();

@@ -74,7 +74,7 @@ impl fmt::Display for LedgerError {
         match self {
             LedgerError::Busy(path) => write!(f, "another run uses the state folder `{}`", path.display()),
             LedgerError::OtherRun { folder, differences } => {
-                write!(f, "`{}` has a run that was cut off, and it is another one:", folder.display())?;
+                write!(f, "`{}` has an interrupted run, which is not this one:", folder.display())?;
                 for (what, there, here) in differences {
                     write!(f, " {what} is `{there}` there and `{here}` here;")?;
                 }

@@ -76,29 +76,29 @@ macro_rules! classes {
 }
 
 classes! {
-    Operator "operator" "An op is another op, or its operands are exchanged.";
-    Constant "constant" "Literals have other values.";
+    Operator "operator" "An op is replaced by another, or its operands are exchanged.";
+    Constant "constant" "Literals have wrong values.";
     Signedness "signedness" "An op takes signed operands as unsigned, or the other way round.";
     ShiftMask "shift-mask" "Amounts of shifts and rotates are not taken modulo the width.";
     DivisionGuard "division-guard" "Division by zero, of the smallest number by -1, or of negative numbers gives something else.";
-    Conversion "conversion" "Casts, loads and stores convert in another way.";
+    Conversion "conversion" "Casts, loads and stores convert wrongly.";
     Nan "nan" "NaN compares, disappears or spreads where it should not.";
     Flush "flush" "Subnormal numbers become zero.";
     Fma "fma" "Products and sums are contracted, or a fused multiply-add is split.";
     Rounding "rounding" "Results are rounded twice, in another direction or from something less exact.";
     Algebra "algebra" "Floats are rearranged as if they were real numbers.";
-    Comparison "comparison" "A comparison is another one.";
+    Comparison "comparison" "A comparison is replaced by another.";
     Index "index" "An access goes to another element.";
-    Stride "stride" "Ids, counts and strides are others.";
-    LoopBound "loop-bound" "Loops have more, fewer or other iterations.";
+    Stride "stride" "Ids, counts and strides are wrong.";
+    LoopBound "loop-bound" "Loops have too many, too few or wrong iterations.";
     Branch "branch" "The wrong branch runs.";
     Barrier "barrier" "A barrier does not wait.";
-    Atomic "atomic" "An atomic is none, or gives another value.";
+    Atomic "atomic" "An atomic is not atomic, or gives a wrong value.";
     LastWorkgroup "last-workgroup" "Some workgroups do not run.";
     Tail "tail" "The elements beyond a multiple of a vector's width are wrong.";
-    Size "size" "Something is wrong in workgroups of one size alone.";
-    Stale "stale" "What the dispatch before left is taken for what is there now.";
-    Binding "binding" "Two buffers of one type are taken for each other.";
+    Size "size" "Something is wrong only in workgroups of one size.";
+    Stale "stale" "Data that the previous dispatch left behind is taken for that of this one.";
+    Binding "binding" "Two buffers of the same type are mixed up.";
     CacheKey "cache-key" "The code of another program runs.";
     Resident "resident" "What should stay on the device between dispatches is lost or mixed up.";
     Rare "rare" "An op is wrong for a few operands in a thousand, or in a million.";

@@ -53,7 +53,7 @@ impl Report<'_> {
         }
         if let Some(entry) = sections.iter().find_map(|section| self.known.known.get(&section.info.id)) {
             let mut status = TestCaseStatus::skipped();
-            status.set_message(format!("fails as known until {}: {}", entry.expires, entry.reason));
+            status.set_message(format!("known failure until {}: {}", entry.expires, entry.reason));
             status.set_type("known failure");
             return status;
         }

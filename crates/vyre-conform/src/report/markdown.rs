@@ -154,7 +154,7 @@ impl Report<'_> {
         if problems.is_empty() {
             return;
         }
-        *out += "Known failures that are not so:\n\n";
+        *out += "Known failures that are wrong or expired:\n\n";
         for problem in problems.iter().take(NAMED) {
             let _ = writeln!(*out, "- {}", escaped(&problem.to_string()));
         }

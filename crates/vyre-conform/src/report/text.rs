@@ -24,12 +24,12 @@ impl Report<'_> {
         for problem in self.known.problems.iter().take(LINES) {
             let _ = writeln!(out, "known failures: {problem}");
         }
-        rest(&mut out, self.known.problems.len(), "entries of known failures that are not so");
+        rest(&mut out, self.known.problems.len(), "entries of known failures that are wrong or expired");
         out += &self.failures_text();
         let totals = self.totals;
         let _ = writeln!(
             out,
-            "{} units, {} launches, {} cases judged by the reference too, {}",
+            "{} units, {} launches, {} cases also judged by the reference, {}",
             grouped(totals.units),
             grouped(totals.launches),
             grouped(totals.referred),
@@ -63,15 +63,15 @@ impl Report<'_> {
             let _ = writeln!(out, "… and {} more ops that fail", failing.len() - SHOWN - LINES);
         }
         for still in self.run.info.still_failing.iter().take(LINES) {
-            let _ = writeln!(out, "{} fails still, on a case of an earlier run: {}", still.op, still.bundle);
+            let _ = writeln!(out, "{} still fails on a case of an earlier run: {}", still.op, still.bundle);
         }
-        rest(&mut out, self.run.info.still_failing.len(), "cases of earlier runs that fail still");
+        rest(&mut out, self.run.info.still_failing.len(), "cases of earlier runs that still fail");
         out
     }
 
     fn failing_text(&self, out: &mut String, failing: &Failing<'_>, is_shown: bool) {
         let op = failing.op;
-        let known = if failing.is_known { " as known" } else { "" };
+        let known = if failing.is_known { " (known)" } else { "" };
         let parts = match failing.sections.len() {
             1 => "one section".to_string(),
             count => format!("{} sections", grouped(count as u64)),
@@ -136,14 +136,14 @@ impl Certificate {
         );
         for exception in self.exceptions.iter().take(LINES) {
             let (section, reason, expires) = (&exception.section, &exception.reason, exception.expires);
-            let _ = writeln!(out, "  fails as known: {section}, {} cases, until {expires}: {reason}", grouped(exception.failed));
+            let _ = writeln!(out, "  known failure: {section}, {} cases, until {expires}: {reason}", grouped(exception.failed));
         }
         rest(&mut out, self.exceptions.len(), "exceptions");
         evidence(&mut out, &self.ops);
         profiles(&mut out, &self.profiles);
         faults(&mut out, &self.controls, self.kills.as_ref());
         let _ = writeln!(out, "root {}", self.root);
-        out += "This is a signed claim. Whoever has such a device can refute it: vyre cert audit runs units again.\n";
+        out += "This is a signed claim. Anyone who has such a device can refute it: vyre cert audit runs units again.\n";
         out
     }
 }
@@ -173,7 +173,7 @@ impl Difference {
                 let cases = first.map_or(String::new(), |unit| {
                     let count =
                         |failed: Option<u64>| failed.map_or("not judged".to_string(), |failed| format!("{failed} failed"));
-                    let expected = if unit.is_expected_changed { "; other bytes are expected too" } else { "" };
+                    let expected = if unit.is_expected_changed { "; the expected bytes differ too" } else { "" };
                     format!(" ({} before, {} now{expected})", count(unit.failed_before), count(unit.failed_now))
                 });
                 let word = if units.count == 1 { "unit" } else { "units" };

@@ -63,17 +63,17 @@ impl<'r> Report<'r> {
         match &self.verdict {
             Verdict::Holds => format!("All {} cases that were judged hold{skips}.", grouped(tested)),
             Verdict::WithExceptions => {
-                format!("{} of {} cases fail, all of them as they are known to{skips}.", grouped(failed), grouped(tested))
+                format!("{} of {} cases fail, all of them known failures{skips}.", grouped(failed), grouped(tested))
             }
             Verdict::Fails if failed == 0 && !self.run.info.still_failing.is_empty() => {
                 let still = self.run.info.still_failing.len();
                 format!(
-                    "All {} cases of this run hold, but {still} that failed in an earlier one fail still{skips}.",
+                    "All {} cases of this run hold, but {still} that failed in an earlier run still fail{skips}.",
                     grouped(tested)
                 )
             }
             Verdict::Fails if failed == 0 => {
-                format!("All {} cases that were judged hold, but what is known to fail is not so{skips}.", grouped(tested))
+                format!("All {} cases that were judged hold, but known failures are wrong or expired{skips}.", grouped(tested))
             }
             Verdict::Fails => format!("{} of {} cases that were judged fail{skips}.", grouped(failed), grouped(tested)),
             Verdict::None(why) => format!("There is no verdict: {why}."),

@@ -203,7 +203,7 @@ impl OpSpecBuilder {
         let signature = self.signature.clone().ok_or_else(|| error("it has no signature".into()))?;
         let program = self.program.clone().ok_or_else(|| error("it has no program".into()))?;
         if self.id.is_empty() || self.id.split([':', '.']).any(str::is_empty) {
-            return Err(error("a name is words with dots between them, and perhaps a type behind a colon".into()));
+            return Err(error("a name is words with dots between them, and possibly a type after a colon".into()));
         }
         if self.workgroup_sizes.is_empty() || self.workgroup_sizes.contains(&0) {
             return Err(error(format!("it has the workgroup sizes {:?}; each must be at least 1", self.workgroup_sizes)));

@@ -78,7 +78,7 @@ impl fmt::Display for SwapError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SwapError::NoBackends => f.write_str("there are no backends"),
-            SwapError::SameName(name) => write!(f, "two of the backends are `{name}`"),
+            SwapError::SameName(name) => write!(f, "the backend `{name}` is given twice"),
             SwapError::Steps(steps) => write!(f, "a sequence has 1 to {MAX_STEPS} dispatches, and this one has {steps}"),
             SwapError::TooMany(all) => write!(f, "{all} assignments are more than {MAX_ASSIGNMENTS}"),
             SwapError::Refused { step, failure } => write!(f, "the reference does not run step {step}: {failure}"),

@@ -89,7 +89,7 @@ impl fmt::Display for HandOverError {
             HandOverError::Size { buffer, backend, expected, found } => {
                 write!(f, "`{backend}` gives {found} bytes for buffer {buffer}, which has {expected}")
             }
-            HandOverError::Unwritten { buffer } => write!(f, "buffer {buffer} is read, and nobody has written it"),
+            HandOverError::Unwritten { buffer } => write!(f, "buffer {buffer} is read, but was never written"),
             HandOverError::Lost { backend, buffer: Some(buffer), reason } => {
                 write!(f, "buffer {buffer} was lost with `{backend}`: {reason}")
             }

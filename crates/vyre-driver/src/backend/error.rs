@@ -170,7 +170,7 @@ impl BackendError {
                 (format!("the backend `{backend}` has no {feature}"), "use another backend, or ask `route` for one that has it")
             }
             BackendError::UnknownBackend { id, known } if known.is_empty() => {
-                (format!("there is no backend `{id}`, nor any other"), "depend on a backend crate")
+                (format!("there is no backend `{id}`, and no other"), "depend on a backend crate")
             }
             BackendError::UnknownBackend { id, known } => {
                 return (format!("there is no backend `{id}`"), Some(format!("use one of {}", known.join(", "))));
@@ -184,7 +184,7 @@ impl BackendError {
             }
             BackendError::Trap { tag, invocation: [x, y, z] } => return (format!("trap {tag} in invocation {x},{y},{z}"), None),
             BackendError::OutOfMemory { requested } => {
-                (format!("the device has no room for {requested} bytes"), "free resident data, or dispatch in parts")
+                (format!("the device does not have {requested} bytes of free memory"), "free resident data, or dispatch in parts")
             }
             BackendError::Timeout { limit } => {
                 (format!("the dispatch took longer than {limit:?}"), "give it more time, or dispatch in parts")
@@ -229,23 +229,23 @@ impl ResidentError {
         let (what, fix) = match self {
             ResidentError::Foreign(handle) => (
                 format!("resident handle {handle:#x} belongs to another backend"),
-                "use handles with the instance that gave them",
+                "use handles with the instance that made them",
             ),
             ResidentError::Freed(handle) => {
-                (format!("resident handle {handle:#x} was freed"), "free memory after its last use, once")
+                (format!("resident handle {handle:#x} was freed"), "free memory once, after its last use")
             }
             ResidentError::Stale(handle) => {
-                (format!("resident handle {handle:#x} is of before the device was lost"), "allocate and upload again")
+                (format!("resident handle {handle:#x} is from before the device was lost"), "allocate and upload again")
             }
             ResidentError::Aliased(handle) => {
-                (format!("resident handle {handle:#x} stands for two buffers, one of which is written"), "copy it first")
+                (format!("resident handle {handle:#x} is bound to two buffers, one of which is written"), "copy it first")
             }
             ResidentError::OutOfRange { handle, offset, length, size } => (
                 format!("{length} bytes from {offset} are outside resident handle {handle:#x}, which has {size}"),
                 "stay inside, or allocate more",
             ),
             ResidentError::NotResident => {
-                ("a resident handle is needed here, found bytes".into(), "upload them to what `allocate_resident` gives")
+                ("a resident handle is needed here, found bytes".into(), "upload them to memory from `allocate_resident`")
             }
         };
         (what, Some(fix.into()))

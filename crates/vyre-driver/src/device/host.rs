@@ -255,7 +255,7 @@ impl<K: HostKernels> Inner<K> {
                 return Err(DeviceError::OutOfRange { offset: 0, length, size });
             }
             if access.is_output() && matches!(binding, Bound::Slice(Bytes::Read(_))) {
-                return Err(DeviceError::Other("a buffer that is written is bound to bytes that are not".into()));
+                return Err(DeviceError::Other("a buffer that is written is bound to read-only bytes".into()));
             }
         }
         let range = |groups: Range<u64>| Some(u32::try_from(groups.start).ok()?..u32::try_from(groups.end).ok()?);

@@ -368,16 +368,16 @@ impl fmt::Display for DeviceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             DeviceError::Unsupported { what } => write!(f, "the device has no {what}"),
-            DeviceError::OutOfMemory { requested } => write!(f, "the device has no room for {requested} bytes"),
-            DeviceError::Timeout => f.write_str("the deadline came"),
-            DeviceError::Hung => f.write_str("the deadline came, and the device does not stop"),
+            DeviceError::OutOfMemory { requested } => write!(f, "the device does not have {requested} bytes of free memory"),
+            DeviceError::Timeout => f.write_str("the deadline passed"),
+            DeviceError::Hung => f.write_str("the deadline passed, and the device does not stop"),
             DeviceError::Cancelled => f.write_str("it was cancelled"),
             DeviceError::Trap { tag, invocation: [x, y, z] } => write!(f, "trap {tag} in invocation {x},{y},{z}"),
             DeviceError::Stale(stale) => stale.fmt(f),
             DeviceError::OutOfRange { offset, length, size } => write!(f, "{length} bytes from {offset} do not fit {size}"),
             DeviceError::Aliased => f.write_str("two bindings overlap, one of which is written"),
             DeviceError::Lost { reason } => write!(f, "the device is lost: {reason}"),
-            DeviceError::Taken => f.write_str("the result was given before"),
+            DeviceError::Taken => f.write_str("the result was taken before"),
             DeviceError::Other(what) => f.write_str(what),
         }
     }

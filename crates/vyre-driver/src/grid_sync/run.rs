@@ -275,7 +275,7 @@ impl<'a> Dispatch<'a> {
                 if let Some((limit, who)) = limits.iter().find(|(limit, _)| bytes > *limit) {
                     return Err(BackendError::InvalidProgram {
                         fix: format!(
-                            "what {} invocations carry across a grid barrier takes {bytes} bytes, and {who} {limit}. \
+                            "the values that {} invocations carry across a grid barrier take {bytes} bytes, and {who} {limit}. \
                              Fix: dispatch a smaller grid, or keep fewer values across the barrier",
                             launch.invocations()
                         ),

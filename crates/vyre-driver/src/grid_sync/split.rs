@@ -454,7 +454,7 @@ fn segment(program: &Program, ssa: &Ssa, cut: &Cut<'_>, plan: &Plan, hidden: &Hi
     if let Err(report) = program.validated() {
         let fix = if report.codes().any(|code| code == ErrorCode::E0507) {
             "this program is nested too deep to be split at its grid barriers: there is no room to record a trap. \
-             Fix: take one level of nesting away from the innermost `trap`"
+             Fix: remove one level of nesting around the innermost `trap`"
                 .to_string()
         } else {
             format!("segment {n} of this program is not valid, which is a bug of the splitter. Fix: report it.\n{report}")

@@ -104,7 +104,9 @@ impl<T: ?Sized> PipelineCache<T> {
                     return result;
                 }
                 Turn::Refuse => {
-                    return Err(BackendError::new("a pipeline needs itself to be built. Fix: build it without asking the cache"));
+                    return Err(BackendError::new(
+                        "building a pipeline asks the cache for that same pipeline. Fix: build it without asking the cache",
+                    ));
                 }
                 Turn::Wait(begun) => {
                     if let Some(result) = begun.wait() {

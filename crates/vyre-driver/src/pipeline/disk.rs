@@ -146,7 +146,7 @@ impl DiskCache {
         // The system's own times of files are too coarse to tell a store from a load just before it.
         match File::options().write(true).open(&path) {
             Ok(file) => note_use(&path, &file),
-            Err(error) => tracing::debug!(path = %path.display(), %error, "another process has removed a cached pipeline"),
+            Err(error) => tracing::debug!(path = %path.display(), %error, "another process removed a cached pipeline"),
         }
         self.keep_the_bound()?;
         Ok(true)
@@ -237,7 +237,7 @@ fn read(path: &Path, key: &[u8], limit: u64) -> Result<Vec<u8>, Miss> {
     };
     // Opening a pipe would wait for a writer.
     if !fs::symlink_metadata(path).map_err(unreadable)?.is_file() {
-        return Err(Miss::Unfit(format!("{}: it is no file", path.display())));
+        return Err(Miss::Unfit(format!("{}: it is not a file", path.display())));
     }
     let mut file = File::open(path).map_err(unreadable)?;
     let length = file.metadata().map_err(unreadable)?.len();
@@ -314,9 +314,9 @@ impl fmt::Display for Miss {
             Miss::Absent => f.write_str("there is no file"),
             Miss::Truncated => f.write_str("the file ends too early"),
             Miss::Corrupt => f.write_str("the file is not as it was written"),
-            Miss::Foreign => f.write_str("the file is of another key"),
+            Miss::Foreign => f.write_str("the file belongs to another key"),
             Miss::OtherVersion => f.write_str("the file has another format"),
-            Miss::Unfit(why) => write!(f, "the file cannot be of the cache: {why}"),
+            Miss::Unfit(why) => write!(f, "the file is not one of the cache: {why}"),
             Miss::Unreadable(why) => write!(f, "the file cannot be read: {why}"),
         }
     }

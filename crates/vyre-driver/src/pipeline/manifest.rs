@@ -72,7 +72,7 @@ impl PipelineReproManifest {
         let program = text::parse("manifest", &self.program)?;
         match digest(&program) == self.program_digest {
             true => Ok(program),
-            false => Err(wrong("its program has another digest than it says".into())),
+            false => Err(wrong("its program does not have the digest that it states".into())),
         }
     }
 }

@@ -117,7 +117,7 @@ impl Dispatch<'_, &Pipeline> {
 /// See [`Backend::run_batch`].
 pub(super) fn run_batch(backend: &Backend, dispatches: &[Dispatch<'_, &Pipeline>]) -> Result<Vec<Results>, BackendError> {
     if dispatches.iter().any(|dispatch| !dispatch.on.0.backend.is(backend)) {
-        let fix = "a dispatch of the batch is of a pipeline of another backend. Fix: compile it for this one";
+        let fix = "a dispatch of the batch uses a pipeline of another backend. Fix: compile it for this one";
         return Err(BackendError::InvalidProgram { fix: fix.into() });
     }
     let ready = dispatches.iter().map(Dispatch::ready).collect::<Result<Vec<_>, _>>()?;

@@ -39,7 +39,11 @@ impl Running {
     }
 
     fn finish(&mut self) -> Result<Results, BackendError> {
-        let taken = || BackendError::new("the results of this dispatch were taken. Fix: poll a future no more once it was ready");
+        let taken = || {
+            BackendError::new(
+                "the results of this dispatch were taken before. Fix: do not poll a future again after it was ready",
+            )
+        };
         Results::new(self.backend, &self.expected, self.pending.take().ok_or_else(taken)?.wait()?)
     }
 }

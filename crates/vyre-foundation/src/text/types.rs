@@ -145,7 +145,7 @@ impl Parser<'_> {
         let scalar = Scalar::ALL.into_iter().find(|scalar| scalar.name() == word);
         if scalar.is_none() {
             let names = Scalar::ALL.map(Scalar::name);
-            let diagnostic = Diagnostic::new(ErrorCode::E0207, format!("`{word}` is no type that kernels compute on"))
+            let diagnostic = Diagnostic::new(ErrorCode::E0207, format!("`{word}` is not a type that kernels compute on"))
                 .expected(format!("one of {}", names.join(", ")))
                 .found(format!("`{word}`"));
             let meant = nearest(word, names);

@@ -98,7 +98,7 @@ impl Finding {
         let message = match kind {
             Kind::Race => format!("data race on `{buffer}[{element}]`: no barrier orders these accesses{times}"),
             Kind::Order => format!("the result depends on the order of atomics on `{buffer}[{element}]`"),
-            Kind::Unwritten => format!("invocation {who} {verb} `{buffer}[{element}]`, which nobody has written{times}"),
+            Kind::Unwritten => format!("invocation {who} {verb} `{buffer}[{element}]`, which was never written{times}"),
             Kind::OutOfBounds => format!("invocation {who} {verb} `{buffer}[{element}]`, which is past the end{times}"),
         };
         let said = |touch: &AccessSite| format!("{} by invocation {}", noun(touch.how), id(touch.invocation));

@@ -101,7 +101,7 @@ faults! {
         LoopEnd "loop-end" "A loop of three iterations or more makes one too few.";
         ContinueBreaks "continue-breaks" "`continue` leaves the loop.";
         MissedBarrier "missed-barrier" "Barriers do not wait.";
-        StaleMemory "stale-memory" "Workgroup memory still holds what the workgroup before left.";
+        StaleMemory "stale-memory" "Workgroup memory still holds what the previous workgroup left there.";
         StaleAfterSync "stale-after-sync" "Workgroup memory survives a grid barrier.";
         LostWorkgroup "lost-workgroup" "The last of three or more workgroups does not run.";
         TrapLast "trap-last" "The largest invocation that traps is reported.";
@@ -140,7 +140,7 @@ faults! {
         LanePast256 "lane-past-256" "Lanes past 256 have the ids of lane 256.";
         BlockIds "block-ids" "Ids of all blocks are those of the first.";
         WorkgroupId "workgroup-id" "In blocks of one workgroup after the first, `wid` is that of the workgroup before.";
-        LocalShape "local-shape" "`lid` is right for shapes of powers of two alone.";
+        LocalShape "local-shape" "`lid` is right only for shapes of powers of two.";
         OverrideIgnored "override-ignored" "Ids take the workgroup size that is declared, not the one that is launched.";
         UpperBoundAgain "upper-bound-again" "A variable that is the upper bound of a loop is read again in every iteration.";
         LowerBoundAgain "lower-bound-again" "A variable that is the lower bound of a loop is read again in every iteration.";

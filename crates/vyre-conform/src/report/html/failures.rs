@@ -49,8 +49,8 @@ impl Report<'_> {
         let ops = self.failing();
         let cards: Vec<Failure> = ops.iter().filter_map(|failing| self.failure_card(failing)).take(SHOWN).collect();
         let note = format!(
-            "{} cases of {} fail. {} ops are shown here, each with its first failure; the run's folder has {} failures with all that \
-             shows them.",
+            "{} cases of {} fail. {} ops are shown here, each with its first failure; the run's folder has {} failures with \
+             everything that reproduces them.",
             grouped(self.totals.failed),
             if ops.len() == 1 { "one op".into() } else { format!("{} ops", grouped(ops.len() as u64)) },
             cards.len(),

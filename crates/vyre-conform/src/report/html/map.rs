@@ -63,7 +63,7 @@ impl Shade {
             Shade::Class(Class::Sampled) => ("S", "S", "sampled"),
             Shade::Class(Class::Chosen) => ("C", "C", "chosen cases"),
             Shade::Fails => ("F", "✕", "fails"),
-            Shade::Known => ("K", "!", "fails as known"),
+            Shade::Known => ("K", "!", "known failure"),
             Shade::Skipped => ("skip", "–", "skipped"),
             Shade::NotRun => ("unrun", "", "not run"),
         }

@@ -220,9 +220,7 @@ impl Report<'_> {
         match (controls.ran, controls.survived.first()) {
             (0, _) => "The run has no controls: nothing shows that a fault would have been noticed.".into(),
             (ran, None) if controls.caught == ran => {
-                format!(
-                    "Among the units were {ran} with a planted fault, at places that were secret and fixed beforehand. All were noticed."
-                )
+                format!("{ran} units had a planted fault, at places that were secret and fixed beforehand. All were noticed.")
             }
             (ran, first) => format!(
                 "Of {ran} units with a planted fault only {} were noticed{}. So the run has no verdict.",
