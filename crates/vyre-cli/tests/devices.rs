@@ -81,5 +81,5 @@ fn backends_are_fuzzed_against_the_reference() {
     assert!(otherwise.status.success(), "{}{}", text(&otherwise.stdout), text(&otherwise.stderr));
     let unknown = vyre(&["fuzz", "--backend", "gpu"]);
     assert_eq!(unknown.status.code(), Some(2));
-    assert!(text(&unknown.stderr).contains("there are cpu, bulk, reference"), "{}", text(&unknown.stderr));
+    assert!(text(&unknown.stderr).contains("the backends are cpu, bulk, reference"), "{}", text(&unknown.stderr));
 }

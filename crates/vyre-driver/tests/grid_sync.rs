@@ -1129,7 +1129,7 @@ fn what_cannot_be_split_is_refused_before_anything_runs() {
         assert!(found.message().contains(what), "{what}: {found}");
     };
     let (p, config) = (program(CROSSING), DispatchConfig::default());
-    refuses(&p, &config, "takes 16 bytes, and the backend binds 15");
+    refuses(&p, &config, "take 16 bytes, and the backend binds 15");
     let mut limited = config.clone();
     limited.max_output_bytes = Some(16);
     let wide = program(&CROSSING.replace("let x = state[gid.x]", "let x = u64(state[gid.x])").replace("= x + 1", "= u32(x) + 1"));

@@ -42,7 +42,7 @@ pub fn shards(server: &mut Server) {
     assert_eq!(shard(&place, "2/3", "other", &["--seed", "9"]), 0);
     let rows: [(&[&str], &str); 6] = [
         (&["x", "s0", "s1"], "shard 2 of 3 is missing"),
-        (&["x", "s0", "s1", "s2", "s2"], "shard 2 of 3 is there 2 times"),
+        (&["x", "s0", "s1", "s2", "s2"], "shard 2 of 3 is given 2 times"),
         (&["x", "s0", "s1", "other"], "settings is"),
         (&["x", "s0", "s1", "alone"], "is one of 1, and others are of 3"),
         (&["x", "s0", "s1", "missing"], "there is no run"),

@@ -30,7 +30,8 @@ pub fn restart(server: &mut Server) {
     // The server falls over in the middle of it all.
     server.restart_immediately();
     until(server, &place, units / 4);
-    // One is told to end, and gives back what it holds.
+    // One is told to end, and gives back what it holds. The other stands still meanwhile, so that it does not end first.
+    send(other.id(), "STOP");
     send(one.id(), "TERM");
     let (code, out, err) = ended(one);
     assert!(code == 3 && out.contains("bulk: stopped") && err.contains("its finished units count"), "{code} {out}{err}");

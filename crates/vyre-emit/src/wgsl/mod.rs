@@ -143,6 +143,13 @@ impl<'a> Emitter<'a> {
         let info = &self.ssa.values[value.index()];
         match info.def {
             Def::Leaf(Leaf::Lit { bits }) => literal(info.ty, bits),
+            // These are numbers in the shader, and compilers refuse a number where it is an index out of bounds or shifts too far.
+            Def::Leaf(Leaf::Builtin { builtin: builtin @ (Builtin::LocalCount(_) | Builtin::SubgroupSize) }) => {
+                format!("vyk_lit({})", self.builtin(builtin))
+            }
+            Def::Leaf(Leaf::Len { buffer }) if self.kernel.buffer(buffer).count.is_some() => {
+                format!("vyk_lit({})", self.len(buffer))
+            }
             Def::Leaf(Leaf::Builtin { builtin }) => self.builtin(builtin),
             Def::Leaf(Leaf::Len { buffer }) => self.len(buffer),
             Def::Result(..) | Def::Argument(..) => self.name(value),
