@@ -51,7 +51,7 @@ pub struct Device {
     pub name: String,
     /// The forms in which units are run, as a run's settings name them.
     pub forms: String,
-    /// What it is capable of: `f64`, `subgroups`, `grid-sync`.
+    /// What it is capable of: `f64`, `subgroups`, `grid-sync`, `wide`.
     pub caps: Vec<String>,
 }
 

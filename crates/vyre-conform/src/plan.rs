@@ -11,7 +11,8 @@ use crate::space::{Evidence, Space, derived};
 use crate::spec::OpSpec;
 use crate::stream::UNIT;
 use std::sync::Arc;
-use vyre_foundation::ir::Program;
+use vyre_foundation::ir::{Body, Node, Program};
+use vyre_foundation::kernel::Kernel;
 use vyre_spec::op::Law;
 
 /// Cases of a unit if each is a dispatch of its own.
@@ -325,9 +326,36 @@ fn whole(cases: Arc<dyn Cases>, tier: Tier) -> Section {
 pub(crate) fn profile(program: &Program) -> String {
     let Ok(validated) = program.validated() else { return "core".into() };
     let uses = validated.kernel().uses;
-    let words = [(uses.f64, "f64"), (uses.subgroup, "subgroups"), (uses.grid_sync, "grid-sync")];
+    let is_wide = is_wide(program, validated.kernel());
+    let words = [(uses.f64, "f64"), (uses.subgroup, "subgroups"), (uses.grid_sync, "grid-sync"), (is_wide, "wide")];
     let needs: Vec<&str> = words.into_iter().filter(|(needs, _)| *needs).map(|(_, word)| word).collect();
     if needs.is_empty() { "core".into() } else { needs.join("+") }
+}
+
+/// Whether a program needs more than every device that runs compute shaders has: larger workgroups or more buffers than WebGPU asks of each,
+/// or control that nests deeper than a shader can when each statement becomes several of its own.
+fn is_wide(program: &Program, kernel: &Kernel) -> bool {
+    const WORKGROUP: [u32; 3] = [256, 256, 64];
+    const INVOCATIONS: u64 = 256;
+    const BUFFERS: usize = 8;
+    const NESTED: u32 = 20;
+    let size = kernel.workgroup_size;
+    let invocations: u64 = size.iter().map(|axis| u64::from(*axis)).product();
+    let bound = kernel.buffers.iter().filter(|buffer| buffer.binding.is_some()).count();
+    if invocations > INVOCATIONS || size.iter().zip(WORKGROUP).any(|(axis, most)| *axis > most) || bound > BUFFERS {
+        return true;
+    }
+    let mut below: Vec<(&Body, u32)> = vec![(&program.parts().body, 0)];
+    while let Some((body, depth)) = below.pop() {
+        if depth > NESTED {
+            return true;
+        }
+        for node in body.iter() {
+            let deeper = depth + u32::from(matches!(node, Node::If { .. } | Node::Loop(_)));
+            below.extend(node.bodies().map(|body| (body, deeper)));
+        }
+    }
+    false
 }
 
 /// The hash of all specs and sections: what evidence of another suite would differ in.
@@ -343,4 +371,31 @@ fn hash(specs: &[OpSpec], sections: &[Section]) -> Digest {
         });
     }
     Digest::of(parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::profile;
+    use vyre_foundation::text;
+
+    #[test]
+    fn what_every_device_has_is_core() {
+        let of = |text: String| profile(&text::parse("p.vyre", &text).unwrap_or_else(|report| panic!("{report}")));
+        let sized =
+            |size: &str| of(format!("program p {{\n  workgroup {size}\n  buffer out: output u32 @0\n  out[gid.x] = 1\n}}\n"));
+        assert_eq!(["256", "16 16", "1 4 64"].map(sized), ["core"; 3]);
+        assert_eq!(["257", "17 16", "1 1 65", "1024"].map(sized), ["wide"; 4]);
+        let bound = |count: u32| {
+            let buffers: String = (0..count).map(|n| format!("  buffer b{n}: output u32[1] @{n}\n")).collect();
+            of(format!("program p {{\n  workgroup 1\n{buffers}  b0[0] = 1\n}}\n"))
+        };
+        assert_eq!([bound(8), bound(9)], ["core", "wide"]);
+        let nested = |depth: usize| {
+            let (open, close) = ("if out[0] == 0 {\n".repeat(depth), "}\n".repeat(depth));
+            of(format!("program p {{\n  workgroup 1\n  buffer out: read_write u32[1] @0\n{open}out[0] = 1\n{close}}}\n"))
+        };
+        assert_eq!([nested(20), nested(21)], ["core", "wide"]);
+        let both = "program p {\n  workgroup 512\n  buffer out: output f64 @0\n  out[gid.x] = 1.5\n}\n";
+        assert_eq!(of(both.into()), "f64+wide");
+    }
 }

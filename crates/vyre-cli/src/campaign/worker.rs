@@ -163,8 +163,12 @@ fn name() -> String {
 
 fn device(tested: &Tested<'_>) -> Device {
     let caps = acquire(&tested.backend).map(|open| {
-        let all =
-            [("f64", open.supports_f64()), ("subgroups", open.supports_subgroup_ops()), ("grid-sync", open.supports_grid_sync())];
+        let all = [
+            ("f64", open.supports_f64()),
+            ("subgroups", open.supports_subgroup_ops()),
+            ("grid-sync", open.supports_grid_sync()),
+            ("wide", open.max_compute_invocations_per_workgroup() >= 1024),
+        ];
         all.into_iter().filter(|(_, has)| *has).map(|(word, _)| word.to_string()).collect()
     });
     Device {

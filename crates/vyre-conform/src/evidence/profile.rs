@@ -1,6 +1,6 @@
 //! Roots of profiles: what all devices that are capable of the same have in common.
 //!
-//! A profile (`core`, `f64`, `subgroups`) is a part of the suite. Its tree has the sections of the profile by name, each with its units
+//! A profile (`core`, `f64`, `subgroups`, `wide`) is a part of the suite. Its tree has the sections of the profile by name, each with its units
 //! in order, without units that have skipped cases and without sections whose right results depend on the order of things. So two
 //! devices that give the right bytes and claim a profile have one root for it, and a device that leaves units out has another number of
 //! units, which is signed with the root.

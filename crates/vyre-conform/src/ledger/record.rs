@@ -84,7 +84,7 @@ pub struct SectionInfo {
     pub cases: u64,
     /// Dispatches that these take: a fault of geometry shows once per dispatch, not once per case.
     pub launches: u64,
-    /// What a device must be capable of to be asked: `core`, `f64`, `subgroups`.
+    /// What a device must be capable of to be asked: `core`, `f64`, `subgroups`, `wide`.
     pub profile: String,
     /// The element types of its outputs, by binding, as the text form spells them.
     pub outputs: Vec<String>,

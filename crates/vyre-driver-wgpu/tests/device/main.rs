@@ -3,6 +3,7 @@
 mod faults;
 mod generated;
 mod memory;
+mod raw;
 
 use std::sync::Arc;
 use vyre_driver::backend::registry::acquire;
