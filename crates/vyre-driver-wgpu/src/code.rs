@@ -130,8 +130,9 @@ impl Ready {
             bound,
             profile: options.profile.as_deref().map(Arc::from),
             hash: *blake3::hash(shader.wgsl.as_bytes()).as_bytes(),
-            // The driver's code is about as long as ours.
-            bytes: 4 * shader.wgsl.len() as u64,
+            // A driver keeps its own forms of the shader beside the code, which together are far longer: llvmpipe more than half a
+            // megabyte for ten kilobytes.
+            bytes: 64 * shader.wgsl.len() as u64,
             longer,
             layout: shader.layout,
         })
