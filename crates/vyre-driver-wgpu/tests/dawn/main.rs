@@ -34,7 +34,7 @@ fn targets() -> [(&'static str, Target); 3] {
     let mut floats = FloatProfile::INTEGER;
     for op in LadderOp::ALL {
         if let Some(rung) = [Rung::Protected, Rung::Corrected].into_iter().find(|rung| op.has(*rung)) {
-            [FloatMode::Ieee, FloatMode::Canonical].map(|mode| floats.set(mode, op, rung));
+            FloatMode::ALL.iter().for_each(|mode| floats.set(*mode, op, rung));
         }
     }
     let rounds = Some(Rounds { most: 65_535, together: 8 });
