@@ -100,7 +100,7 @@ impl Cases for SequenceCases {
     }
 
     fn profile(&self) -> String {
-        "core".into()
+        "resident".into()
     }
 
     fn identity(&self) -> Vec<u8> {
