@@ -395,7 +395,7 @@ mod tests {
             of(format!("program p {{\n  workgroup 1\n  buffer out: read_write u32[1] @0\n{open}out[0] = 1\n{close}}}\n"))
         };
         assert_eq!([nested(20), nested(21)], ["core", "wide"]);
-        let both = "program p {\n  workgroup 512\n  buffer out: output f64 @0\n  out[gid.x] = 1.5\n}\n";
+        let both = "program p {\n  workgroup 512\n  buffer out: output f64 @0\n  out[gid.x] = f64(1.5)\n}\n";
         assert_eq!(of(both.into()), "f64+wide");
     }
 }
