@@ -1135,7 +1135,7 @@ fn what_cannot_be_split_is_refused_before_anything_runs() {
     let wide = program(&CROSSING.replace("let x = state[gid.x]", "let x = u64(state[gid.x])").replace("= x + 1", "= u32(x) + 1"));
     let large = Segments::default();
     let found = dispatch_with_grid_sync_split(&large, &wide, &[&state], &limited).unwrap_err();
-    assert!(found.message().contains("takes 32 bytes, and `max_output_bytes` allows 16"), "{found}");
+    assert!(found.message().contains("take 32 bytes, and `max_output_bytes` allows 16"), "{found}");
     dispatch_with_grid_sync_split(&large, &p, &[&state], &limited).expect("the state has a limit of its own");
     refuses(&p, &DispatchConfig { workgroup_override: Some([4, 1, 1]), ..config.clone() }, "cannot be overridden");
     let inside = program(&CROSSING.replace("barrier.grid", "if true { barrier.grid }"));

@@ -2,6 +2,7 @@
 
 use crate::{DEVICES, open, program, words};
 use std::sync::Arc;
+use vyre_driver::DispatchConfig;
 use vyre_driver::device::{CodeOptions, Deadline, Device, DeviceError, Done, Memory, Span, Step, WaitError};
 use vyre_driver_wgpu::wgpu_device;
 use vyre_foundation::launch::{LaunchConfig, plan};
@@ -130,5 +131,26 @@ fn dispatches_have_the_time_that_the_device_measured() {
         let done = submit(&*device, vec![step.clone(), step.clone(), Step::Read(span(&memory, 8, 4)), step]).unwrap();
         assert!(done.ran.len() == 3 && done.ran.iter().all(|ran| ran.device_ns.is_some_and(|time| time > 0)), "{id}");
         assert_eq!(done.reads, [words([4])], "{id}");
+    }
+}
+
+/// Whatever a dispatch that the device refuses would have done, memory holds what was uploaded; also memory that somebody had before.
+#[test]
+fn what_was_uploaded_is_there_after_a_refused_dispatch() {
+    let refused = program("program p {\n  workgroup 4\n  buffer out: output f64 @0\n  out[gid.x] = f64(gid.x)\n}\n");
+    for id in DEVICES {
+        let device = open(id);
+        for round in 0..3u8 {
+            for length in [8usize, 16, 64, 256, 264, 4096, 70_000] {
+                let bytes = vec![0x55 + round; length];
+                let memory = device.allocate_resident(length).unwrap();
+                device.upload_resident(&memory, &bytes).unwrap();
+                let resources = [memory];
+                device.dispatch_resident_timed(&refused, &resources, &DispatchConfig::default()).unwrap_err();
+                assert_eq!(device.download_resident(&resources[0]).unwrap(), bytes, "{length} bytes in round {round} on {id}");
+                let [memory] = resources;
+                device.free_resident(memory).unwrap();
+            }
+        }
     }
 }

@@ -286,7 +286,13 @@ impl<'a> Dispatch<'a> {
             }
             (_, _) => Ok(0),
         });
-        words.collect()
+        let words = words.collect::<Result<_, _>>()?;
+        // A segment that the backend cannot run is refused before another one has written anything. What is compiled here is kept.
+        let config = DispatchConfig { specialization: SpecMap::new(), require_deterministic: None, ..self.config.clone() };
+        for segment in &self.split.segments {
+            backend.compile_native(&segment.program, &config)?;
+        }
+        Ok(words)
     }
 
     /// Runs all segments. `dispatch` runs one, told the length of the state it hands on, and gives the trap it recorded.
