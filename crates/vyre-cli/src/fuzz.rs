@@ -587,7 +587,10 @@ fn replay(args: &Args, path: &Path) -> Result<(), Failure> {
     let changed = expected != bundle.expected;
     (bundle.expected, bundle.got) = (expected, answer.outcome);
     let said = match verdict {
-        Verdict::Agrees => format!("{} agrees with the reference now", bundle.subject),
+        Verdict::Agrees => format!(
+            "{} agrees with the reference now. If nothing was changed, the failure depends on what the same process ran before it",
+            bundle.subject
+        ),
         Verdict::Wrong(kind) if kind == bundle.kind => format!("still wrong: {}", bundle.signature),
         Verdict::Wrong(kind) => format!("still wrong, but in another way: {kind}; before it was {}", bundle.signature),
         Verdict::Skipped | Verdict::NotRun => "no verdict".into(),

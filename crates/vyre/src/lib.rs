@@ -130,6 +130,8 @@ pub use vyre_foundation::{Diagnostic, Location, Report};
 pub use vyre_foundation::{
     analysis, diagnostic, interface, ir, kernel, launch, memory_model, passes, specialize, ssa, text, validate, values, wire,
 };
+/// The float state of the host: backends compute under the default one.
+pub use vyre_host_floats as host_floats;
 pub use vyre_reference as reference;
 pub use vyre_scalar as scalar;
 pub use vyre_spec as spec;

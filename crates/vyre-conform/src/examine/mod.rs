@@ -130,11 +130,11 @@ pub(crate) struct Flip {
 }
 
 impl Flip {
-    /// Flips the bit in both answers about one of these dispatches, of so many cases each. It is one that gave bytes: some have no output
-    /// that is not empty, and nothing could be noticed there.
+    /// Flips the bit in both answers about one of these dispatches, of so many cases each. It is one that has a bit to flip: some have no
+    /// output that is not empty, and nothing could be noticed there.
     fn apply(self, pairs: &mut [Result<Pair, String>], cases: &[usize]) {
         let answered = pairs.iter_mut().zip(cases).filter_map(|(pair, cases)| Some((pair.as_mut().ok()?, *cases)));
-        let mut able: Vec<(&mut Pair, usize)> = answered.filter(|(pair, cases)| has_bytes(&pair.first, *cases)).collect();
+        let mut able: Vec<(&mut Pair, usize)> = answered.filter(|(pair, cases)| can_flip(&pair.first, *cases)).collect();
         let at = (self.dispatch % able.len().max(1) as u64) as usize;
         let Some((pair, cases)) = able.get_mut(at) else { return };
         self.flip(&mut pair.first, *cases, 0);
@@ -162,9 +162,12 @@ impl Flip {
     }
 }
 
-/// Whether an answer has bytes for each of so many cases.
-fn has_bytes(answer: &Answer, cases: usize) -> bool {
-    answer.outcome.as_ref().is_ok_and(|outputs| outputs.iter().any(|output| !output.is_empty() && output.len() >= cases))
+/// Whether an answer has a bit to flip: bytes for each of so many cases, or the tag of a trap.
+fn can_flip(answer: &Answer, cases: usize) -> bool {
+    match &answer.outcome {
+        Ok(outputs) => outputs.iter().any(|output| !output.is_empty() && output.len() >= cases),
+        Err(failure) => matches!(failure, Failure::Trap { .. }),
+    }
 }
 
 impl<'s> Examiner<'s> {
@@ -461,5 +464,16 @@ mod tests {
                 |pair: &Result<Pair, String>| pair.as_ref().map_or(0, |pair| bits(&pair.first) + 10 * bits(&pair.second));
             assert_eq!(pairs.each_ref().map(flipped), [0, 0, 11, 0], "dispatch {dispatch}");
         }
+    }
+
+    /// A unit whose dispatches all trap has something to flip too; otherwise its control would survive.
+    #[test]
+    fn where_everything_traps_the_tag_is_flipped() {
+        let trap = |tag| Failure::Trap { tag, invocation: [1, 0, 0] };
+        let answer = || Answer::from(Err(trap(5)));
+        let mut pairs = [Ok(Pair { first: answer(), second: answer(), rotated: 0, changed: String::new() })];
+        Flip { dispatch: 3, output: 1, case: 2, bit: 33 }.apply(&mut pairs, &[1]);
+        let Ok(pair) = &pairs[0] else { panic!("it is there") };
+        assert_eq!([&pair.first, &pair.second].map(|answer| answer.outcome.clone()), [Err(trap(7)), Err(trap(7))]);
     }
 }
