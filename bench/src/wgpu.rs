@@ -183,7 +183,10 @@ fn dispatches(id: &str, name: &str) -> Result<(), vyre::BackendError> {
     let config = DispatchConfig::default();
     let xor = pipeline::compile(backend.clone().into(), &program, &config)?;
     for (elements, calls, goal) in [(64, CALLS, 1.15), (1 << 24, 1, 1.05)] {
-        let Some(mut by_hand) = ByHand::new(name, elements) else { return Ok(println!("  not found by hand")) };
+        let Some(mut by_hand) = ByHand::new(name, elements) else {
+            println!("  not found by hand");
+            return Ok(());
+        };
         let input = input(elements);
         let inputs: [&[u8]; 2] = [&input, &input];
         let mut outputs = Vec::new();

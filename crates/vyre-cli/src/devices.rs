@@ -147,7 +147,7 @@ mod floats {
         op.ladder().map_or(Rung::Integer, |ladder| probed.ladder.profile.rung(mode, ladder))
     }
 
-    fn cost<'a>(probed: &'a Probed, op: FloatOp, is_form: impl Fn(Form) -> bool) -> Option<&'a Cost> {
+    fn cost(probed: &Probed, op: FloatOp, is_form: impl Fn(Form) -> bool) -> Option<&Cost> {
         probed.costs.iter().find(|cost| cost.op == op && is_form(cost.form))
     }
 
