@@ -130,8 +130,7 @@ impl Ready {
             bound,
             profile: options.profile.as_deref().map(Arc::from),
             hash: *blake3::hash(shader.wgsl.as_bytes()).as_bytes(),
-            // A driver keeps its own forms of the shader beside the code, which together are far longer: llvmpipe more than half a
-            // megabyte for ten kilobytes.
+            // A driver keeps its own forms of the shader beside the code. How long they are cannot be asked; this is an estimate.
             bytes: 64 * shader.wgsl.len() as u64,
             longer,
             layout: shader.layout,
