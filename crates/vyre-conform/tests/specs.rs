@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::{Arc, LazyLock};
-use vyre_conform::suite::{algebra as expressions, elementwise, shared};
+use vyre_conform::suite::{algebra as expressions, elementwise, identities as simplified, shared};
 use vyre_conform::{Columns, Draw, OpSpec, Shape, Space, space};
 use vyre_foundation::ir::{Access, Program};
 use vyre_foundation::launch::LaunchConfig;
@@ -157,7 +157,7 @@ fn check(specs: &[OpSpec]) {
 /// All specs, made once.
 fn suite() -> &'static [OpSpec] {
     static SUITE: LazyLock<Vec<OpSpec>> =
-        LazyLock::new(|| elementwise().into_iter().chain(expressions()).chain(shared()).collect());
+        LazyLock::new(|| elementwise().into_iter().chain(expressions()).chain(simplified()).chain(shared()).collect());
     &SUITE
 }
 
@@ -184,6 +184,11 @@ fn floats() {
 #[test]
 fn algebra() {
     check_family("algebra");
+}
+
+#[test]
+fn identities() {
+    check_family("identity");
 }
 
 #[test]

@@ -304,15 +304,15 @@ fn extract(ty: &DataType, count: u8, mode: FloatMode, canonical: &Meaning) -> Op
 }
 
 /// An expression from its operands.
-type ExprFn = dyn Fn(&[Expr]) -> Expr + Send + Sync;
+pub(super) type ExprFn = dyn Fn(&[Expr]) -> Expr + Send + Sync;
 
 /// An expression over one element of each input, stored to one output.
-struct Elementwise {
-    id: String,
-    inputs: Vec<DataType>,
-    output: DataType,
-    mode: FloatMode,
-    expr: Arc<ExprFn>,
+pub(super) struct Elementwise {
+    pub id: String,
+    pub inputs: Vec<DataType>,
+    pub output: DataType,
+    pub mode: FloatMode,
+    pub expr: Arc<ExprFn>,
 }
 
 /// How a program gets at its operands.
@@ -331,7 +331,7 @@ enum Form {
 }
 
 impl Elementwise {
-    fn spec(&self, meaning: Meaning) -> OpSpecBuilder {
+    pub fn spec(&self, meaning: Meaning) -> OpSpecBuilder {
         let Meaning { one, many } = meaning;
         self.builder().cpu_fn(move |case| one(case)).cpu_batch(move |columns, out| many(columns, out))
     }
@@ -409,6 +409,6 @@ impl Elementwise {
     }
 }
 
-fn finish(spec: OpSpecBuilder) -> OpSpec {
+pub(super) fn finish(spec: OpSpecBuilder) -> OpSpec {
     spec.build().unwrap_or_else(|error| panic!("{error}"))
 }

@@ -5,6 +5,7 @@ mod algebra;
 mod compositions;
 mod dispatches;
 pub mod elementwise;
+mod identities;
 pub(crate) mod random;
 mod shared;
 mod thresholds;
@@ -13,6 +14,7 @@ pub use algebra::algebra;
 pub use compositions::compositions;
 pub use dispatches::dispatches;
 pub use elementwise::elementwise;
+pub use identities::identities;
 pub use shared::shared;
 
 use crate::spec::OpSpec;
@@ -20,5 +22,12 @@ use crate::spec::OpSpec;
 /// All of them.
 #[must_use]
 pub fn all() -> Vec<OpSpec> {
-    elementwise().into_iter().chain(algebra()).chain(shared()).chain(dispatches()).chain(compositions()).collect()
+    elementwise()
+        .into_iter()
+        .chain(algebra())
+        .chain(identities())
+        .chain(shared())
+        .chain(dispatches())
+        .chain(compositions())
+        .collect()
 }

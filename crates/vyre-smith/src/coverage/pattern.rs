@@ -7,7 +7,8 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use vyre_foundation::analysis::Scope;
 use vyre_foundation::ir::{
-    Access, Atomic, AtomicOp, BinaryOp, Builtin, Expr, Load, Name, Node, Program, Scalar, Store, Subgroup, UnaryOp, ValueType,
+    Access, Atomic, AtomicOp, BinaryOp, Builtin, DataType, Element, Expr, Load, Name, Node, Program, Scalar, Store, Subgroup,
+    UnaryOp, ValueType,
 };
 use vyre_foundation::kernel::{ExprId, Kernel};
 use vyre_foundation::launch::plan;
@@ -127,6 +128,14 @@ patterns! {
     GuardedAccess "an access inside a check of its index against the length";
     GuardedByExit "an access after those that fail a check of its index have left";
     GuardedSum "an access inside a check of its index, which is a sum with a number, against the length";
+    ChangedCompared "a comparison of a value with itself changed by an op";
+    NestedBounds "min and max inside one another, both with a literal";
+    ShiftedTwice "two shifts of one kind, one inside the other, both by literals";
+    Undone "an op on the result of its opposite, with the same operand";
+    DividedAtTop "a division by a literal of a sum with a literal in the upper half of its type";
+    NarrowedFloat "a float made an integer where it is stored in fewer bits";
+    MetAtRunTime "a store, a store at another number that may be the same, and a load of the first";
+    FarBound "a loop over half of all numbers or more, which it leaves";
     CornerPair "an op on two literals at the ends of their type";
     MixedWidths "an expression of booleans, integers and floats of both widths";
     VectorExchanged "a vector made of its own components in another order";
@@ -326,6 +335,12 @@ impl<'a> Reader<'a> {
             if let [.., Node::Store(one), Node::Store(other)] = &nodes[..=n] {
                 self.see(Pattern::NeighboursStored, one.buffer == other.buffer && is_next(&one.index, &other.index));
             }
+            if let [.., Node::Store(one), Node::Store(other), Node::Let { value, .. }] = &nodes[..=n]
+                && let Expr::Load(load) = &**value
+            {
+                let met = one.buffer == other.buffer && one.buffer == load.buffer && one.index == *load.index;
+                self.see(Pattern::MetAtRunTime, met && one.index != other.index);
+            }
             if let Node::If { cond, then, otherwise } = node
                 && otherwise.is_empty()
                 && matches!(then.last(), Some(Node::Return | Node::Break | Node::Continue | Node::Trap { .. }))
@@ -371,6 +386,10 @@ impl<'a> Reader<'a> {
                 let Store { buffer, index, value } = &**store;
                 let uniform = self.index(buffer, index, Pattern::OwnIndexMoved);
                 self.expr(index, false);
+                let from = self.facts.get(self.next + 1).and_then(|fact| fact.ty).and_then(ValueType::scalar);
+                let narrow = self.program.buffers().iter().any(|decl| decl.name == *buffer && is_narrow_integer(&decl.element));
+                let converts = matches!(value, Expr::Cast { .. }) && from.is_some_and(Scalar::is_float);
+                self.see(Pattern::NarrowedFloat, narrow && converts);
                 self.whole(value);
                 self.orders(index);
                 let ticket = self.tickets.iter().any(|ticket| mentions(index, ticket));
@@ -462,7 +481,9 @@ impl<'a> Reader<'a> {
         }
         self.see(Pattern::OverLength, length(to).is_some());
         let trips = number(to).zip(number(from)).map_or(0, |(to, from)| to.saturating_sub(from));
-        self.see(Pattern::LongLoop, trips >= 100);
+        let left = matches!(body, [Node::If { then, .. }, ..] if matches!(then[..], [Node::Break]));
+        self.see(Pattern::LongLoop, trips >= 100 && !left);
+        self.see(Pattern::FarBound, trips >= 1 << 31 && left);
         self.see(Pattern::Carried, carries(body));
         self.see(Pattern::MadeAhead, makes_ahead(body));
         self.declare(var, 1);
@@ -554,6 +575,7 @@ impl<'a> Reader<'a> {
                 let corner = |expr: &Expr| matches!(expr, Expr::Lit(literal) if is_extreme(*literal));
                 self.see(Pattern::CornerPair, corner(left) && corner(right));
                 let beside = |(one, other): (&Load, &Load)| one.buffer == other.buffer && is_next(&one.index, &other.index);
+                self.tempting(*op, left, right);
                 self.see(Pattern::NeighboursLoaded, loaded(left).zip(loaded(right)).is_some_and(beside));
             }
             Expr::Ternary { op, .. } => op.hash(&mut hasher),
@@ -585,6 +607,40 @@ impl<'a> Reader<'a> {
             self.seen.insert(Pattern::CommonSubexpression);
         }
         read
+    }
+
+    /// What compilers are tempted to simplify.
+    fn tempting(&mut self, op: BinaryOp, left: &Expr, right: &Expr) {
+        let literal = |expr: &Expr| matches!(expr, Expr::Lit(_));
+        let changes = |one: &Expr, other: &Expr| {
+            let Expr::Binary { left, right, .. } = one else { return false };
+            !literal(other) && (**left == *other && literal(right) || **right == *other && literal(left))
+        };
+        let compares = [BinaryOp::Lt, BinaryOp::Le, BinaryOp::Gt, BinaryOp::Ge].contains(&op);
+        self.see(Pattern::ChangedCompared, compares && (changes(left, right) || changes(right, left)));
+        let bound = |expr: &Expr| {
+            let Expr::Binary { op: inner, left, right } = expr else { return false };
+            *inner != op && [BinaryOp::Min, BinaryOp::Max].contains(inner) && literal(left) != literal(right)
+        };
+        let bounds = [BinaryOp::Min, BinaryOp::Max].contains(&op);
+        self.see(Pattern::NestedBounds, bounds && (bound(left) && literal(right) || bound(right) && literal(left)));
+        let Expr::Binary { op: inner, left: _, right: before } = left else { return };
+        let shifts = [BinaryOp::Shl, BinaryOp::Shr].contains(&op);
+        self.see(Pattern::ShiftedTwice, shifts && *inner == op && literal(right) && literal(before));
+        let opposite = [
+            (BinaryOp::Add, BinaryOp::Sub),
+            (BinaryOp::Sub, BinaryOp::Add),
+            (BinaryOp::Mul, BinaryOp::Div),
+            (BinaryOp::Div, BinaryOp::Mul),
+        ];
+        self.see(Pattern::Undone, opposite.contains(&(*inner, op)) && **before == *right);
+        let upper = |expr: &Expr| {
+            let Expr::Lit(literal) = expr else { return false };
+            let (scalar, bits) = (literal.scalar(), literal.bits());
+            scalar != Scalar::Bool && !scalar.is_float() && bits >> (scalar.bits() - 2) != 0
+        };
+        let divides = [BinaryOp::Div, BinaryOp::Rem].contains(&op);
+        self.see(Pattern::DividedAtTop, divides && literal(right) && *inner == BinaryOp::Add && upper(before));
     }
 
     /// What follows from where variables begin and end.
@@ -640,6 +696,11 @@ fn type_bit(scalar: Scalar) -> u8 {
 /// The number that a `u32` literal is.
 fn number(expr: &Expr) -> Option<u32> {
     if let Expr::Lit(literal) = expr { (literal.scalar() == Scalar::U32).then(|| literal.bits() as u32) } else { None }
+}
+
+/// Whether integers are stored in fewer bits than kernels compute on.
+fn is_narrow_integer(element: &Element) -> bool {
+    matches!(element, Element::Type(DataType::U8 | DataType::I8 | DataType::U16 | DataType::I16))
 }
 
 /// The operands of this op, if the expression is one.

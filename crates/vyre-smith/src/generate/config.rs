@@ -155,6 +155,8 @@ pub(super) struct Weights {
     pub tickets: u32,
     /// Elements beside each other, at once.
     pub neighbours: u32,
+    /// Accesses to elements that are the same or not only when the program runs.
+    pub aliases: u32,
 }
 
 #[derive(Clone, Copy)]
@@ -226,6 +228,7 @@ impl Config {
                 reload: 2,
                 tickets: 3,
                 neighbours: 3,
+                aliases: 3,
             },
             statements: 14,
             depth: 3,
@@ -343,6 +346,9 @@ impl Config {
         }
         if leaves_out(27, 3) {
             self.weights.neighbours = 0;
+        }
+        if leaves_out(28, 3) {
+            self.weights.aliases = 0;
         }
         self.vectors = !leaves_out(20, 4);
         self.dimensions = !leaves_out(21, 5);

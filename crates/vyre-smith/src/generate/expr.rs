@@ -49,6 +49,9 @@ pub(super) fn productions(scalar: Scalar) -> &'static [Production] {
     &table[scalar as usize]
 }
 
+/// How many productions the expressions of `tempting.rs` stand for.
+const TEMPTING: u32 = 4;
+
 /// Literals that are no index of anything.
 const HOSTILE: [u32; 9] =
     [0x3FFF_FFFF, 0x4000_0000, 0x4000_0001, 0x7FFF_FFFF, 0x8000_0000, 0x8000_0001, 0xC000_0000, 0xFFFF_FFFE, 0xFFFF_FFFF];
@@ -82,8 +85,10 @@ impl Generator<'_> {
             return self.leaf(ty, depth, uniform);
         }
         let all = productions(ty);
-        let production = all[self.dna.below(all.len() as u32) as usize];
         let depth = depth - 1;
+        let Some(production) = all.get(self.dna.below(all.len() as u32 + TEMPTING) as usize).copied() else {
+            return self.tempting(ty, depth, uniform).unwrap_or_else(|| self.leaf(ty, depth, uniform));
+        };
         let expr = match production {
             Production::Unary(op, over) if self.allows(over, op.info()) => Expr::unary(op, self.expr(over, depth, uniform)),
             Production::Binary(op @ (BinaryOp::Min | BinaryOp::Max), over)

@@ -7,6 +7,7 @@
 //! The same bytes give the same program as long as [`VERSION`] is the same. A program worth keeping is kept as itself, never as
 //! the bytes it came from.
 
+mod aliases;
 mod config;
 mod expr;
 mod figure;
@@ -14,6 +15,7 @@ mod memory;
 mod pattern;
 mod shape;
 mod stmt;
+mod tempting;
 
 pub use crate::dna::dna;
 pub use config::Preset;
@@ -34,7 +36,7 @@ use vyre_spec::{ErrorCode, Storage};
 use vyre_worker::Case;
 
 /// Changes whenever the same bytes give another program.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// The longest buffer without a declared count, in elements, in a dispatch of so many invocations.
 fn max_length(invocations: u32) -> u32 {

@@ -42,9 +42,10 @@ enum Kind {
     Reload,
     Tickets,
     Neighbours,
+    Aliases,
 }
 
-const KINDS: [Kind; 21] = [
+const KINDS: [Kind; 22] = [
     Kind::Let,
     Kind::Assign,
     Kind::Store,
@@ -66,6 +67,7 @@ const KINDS: [Kind; 21] = [
     Kind::Reload,
     Kind::Tickets,
     Kind::Neighbours,
+    Kind::Aliases,
 ];
 
 impl Generator<'_> {
@@ -193,6 +195,7 @@ impl Generator<'_> {
             if_(context.barriers, w.reload),
             w.tickets,
             w.neighbours,
+            w.aliases,
         ];
         match KINDS[self.dna.weighted(&weights)] {
             Kind::Let => self.let_(context, nodes),
@@ -212,6 +215,7 @@ impl Generator<'_> {
             Kind::Reload => self.reload(nodes),
             Kind::Tickets => self.tickets(context, nodes),
             Kind::Neighbours => self.neighbours(nodes),
+            Kind::Aliases => self.aliases(nodes),
             Kind::Leave => self.leave(context, nodes),
             Kind::Return => self.retire(Node::Return, nodes),
             Kind::Trap => {
@@ -278,10 +282,24 @@ impl Generator<'_> {
         let ty = self.buffers[b].value;
         let value = match target.value {
             Some(literal) => Expr::Lit(literal),
-            None => self.value(ty, self.config.expr_depth, false),
+            None => match self.narrowed(b) {
+                Some(value) => value,
+                None => self.value(ty, self.config.expr_depth, false),
+            },
         };
         nodes.push(Node::store(&self.buffers[b].name, target.index, value));
         true
+    }
+
+    /// A float made an integer, for a buffer whose integers are narrower than those.
+    fn narrowed(&mut self, b: usize) -> Option<Expr> {
+        let narrow = self.buffers[b].element.bits().is_some_and(|bits| bits < 32);
+        let to = self.buffers[b].value.scalar().filter(|scalar| narrow && matches!(scalar, Scalar::U32 | Scalar::I32))?;
+        let from = self.dna.pick(&[Scalar::F32, Scalar::F32, Scalar::F64]);
+        if !self.config.has(from) || !self.dna.chance(25) {
+            return None;
+        }
+        Some(Expr::cast(to, self.expr(from, 1, false)))
     }
 
     fn atomic(&mut self, nodes: &mut Vec<Node>) {
@@ -490,6 +508,12 @@ impl Generator<'_> {
         } else {
             (self.bounds(most, uniform), None)
         };
+        let far = !changes && !synchronises && most > 1 && self.dna.chance(10);
+        let far = far.then(|| self.far_bounds(most - 1, uniform && uniform_body, nodes));
+        let (from, to, iterations) = match &far {
+            Some((from, to, _)) => (from.clone(), to.clone(), most),
+            None => (from, to, iterations),
+        };
         let before = self.roles.clone();
 
         let (visible, reusable) = (self.variables.len(), self.reusable.len());
@@ -503,6 +527,11 @@ impl Generator<'_> {
         if begins_with_barrier {
             body.push(self.barrier());
             self.steps += self.iterations;
+        }
+        if let Some((from, _, most)) = far {
+            let gone = Expr::sub(Expr::var(&var), from);
+            body.push(Node::if_then(Expr::ge(gone, most), vec![Node::Break]));
+            self.steps += 2 * self.iterations;
         }
         let carried =
             if self.dna.chance(if synchronises { 40 } else { 20 }) { self.carry(uniform_body, &mut body) } else { None };
@@ -583,6 +612,29 @@ impl Generator<'_> {
             // No iteration at all.
             _ => (Expr::u32(self.dna.below(1000) + 1), Expr::u32(self.dna.below(2)), 1),
         }
+    }
+
+    /// Bounds that are half of all numbers apart or more, and after how many iterations the loop is left.
+    fn far_bounds(&mut self, most: u32, uniform: bool, nodes: &mut Vec<Node>) -> (Expr, Expr, Expr) {
+        let from = self.dna.below(3);
+        let to = match self.dna.below(4) {
+            0 => Expr::u32(u32::MAX),
+            1 => Expr::u32(0x8000_0000 + self.dna.below(4)),
+            2 => Expr::sub(Expr::u32(u32::MAX), Expr::u32(self.dna.below(4))),
+            _ => Expr::bitor(self.expr(Scalar::U32, 1, uniform), Expr::u32(0xC000_0000)),
+        };
+        let most = match self.dna.chance(50) {
+            true => Expr::u32(1 + self.dna.below(most)),
+            false => {
+                let number = Expr::rem(self.expr(Scalar::U32, 1, uniform), Expr::u32(most + 1));
+                let name = self.fresh_name();
+                nodes.push(Node::let_bind(&name, number));
+                self.steps += self.iterations;
+                self.variables.push(Variable { name: name.clone(), ty: Scalar::U32.into(), uniform, assignable: false });
+                Expr::var(name)
+            }
+        };
+        (Expr::u32(from), to, most)
     }
 
     /// Stores that show the latest variables in the output, so that a wrong value is a wrong byte. A word that is shown in keeps
