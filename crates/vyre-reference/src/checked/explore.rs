@@ -22,7 +22,7 @@ use crate::group::Group;
 use crate::invocation::{Status, World};
 use crate::observe::Unobserved;
 use crate::schedule::Schedule;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use vyre_foundation::ir;
 use vyre_foundation::kernel::StmtKind;
@@ -127,7 +127,12 @@ struct Search<'a, 'k> {
     /// One per choice that has been executed.
     events: Vec<Event>,
     relaxed: bool,
+    /// What comparing atomics with each other may still cost, over all executions: their number counts squared.
+    comparisons: u64,
 }
+
+/// Comparisons of two atomics that take about as long as a step.
+const COMPARISONS_PER_STEP: u64 = 16;
 
 /// Runs every order of a dispatch that is free of races, as far as the effort goes; stops at a race.
 ///
@@ -155,7 +160,8 @@ pub(crate) fn explore<'k>(
         exploration.gap = Some(Gap::TooLarge);
         return exploration;
     }
-    let mut search = Search { prepared, choices: Vec::new(), events: Vec::new(), relaxed: false };
+    let comparisons = effort.steps.saturating_mul(COMPARISONS_PER_STEP);
+    let mut search = Search { prepared, choices: Vec::new(), events: Vec::new(), relaxed: false, comparisons };
     loop {
         if exploration.executions >= affordable {
             exploration.gap = Some(Gap::TooLarge);
@@ -174,6 +180,11 @@ pub(crate) fn explore<'k>(
             return exploration;
         }
         match outcome {
+            // More atomics than can be compared with each other.
+            None if search.comparisons == 0 => {
+                exploration.gap = Some(Gap::TooLarge);
+                return exploration;
+            }
             // An order that comes to the same as one that has been tried.
             None => {}
             Some(Err(RunError::OutOfFuel { .. })) => exploration.gap = Some(Gap::TooLarge),
@@ -205,12 +216,13 @@ pub(crate) fn explore<'k>(
 const MAX_INVOCATIONS: u64 = 256;
 
 impl<'k> Search<'_, 'k> {
-    /// One execution: the choices made so far, then the first that is not asleep. `None` if all are asleep.
+    /// One execution: the choices made so far, then the first that is not asleep. `None` if all are asleep, or there is nothing left
+    /// to compare with.
     fn execute(&mut self, shadow: &mut Shadow<'_>, limits: Limits<'_>) -> Option<Outcome> {
         let mut dispatch = Dispatch::new(self.prepared, self.prepared.storage.clone(), Fuel::new(limits), shadow, &Faultless);
         match self.run(&mut dispatch) {
             Ok(true) => {
-                self.relaxed |= self.shows_relaxed_order();
+                self.relaxed = self.relaxed || self.shows_relaxed_order();
                 Some(dispatch.finish())
             }
             Ok(false) => None,
@@ -222,10 +234,15 @@ impl<'k> Search<'_, 'k> {
         let groups = &mut Vec::new();
         dispatch.start_groups(groups, 0..self.prepared.shape.groups())?;
         let group_size = self.prepared.shape.group_invocations();
+        let invocations = u64::from(self.prepared.shape.groups()) * u64::from(group_size);
         let mut depth = 0;
         loop {
             dispatch.settle(groups)?;
             if depth == self.choices.len() {
+                self.comparisons = self.comparisons.saturating_sub(invocations + depth as u64);
+                if self.comparisons == 0 {
+                    return Ok(false);
+                }
                 let ahead = atomics_ahead(dispatch, groups);
                 let asleep = self.choices.last().map_or(Vec::new(), Choice::still_asleep);
                 let Some(first) = ahead.iter().find(|ahead| !asleep.contains(&ahead.invocation)) else {
@@ -253,10 +270,12 @@ impl<'k> Search<'_, 'k> {
         let invocations = self.prepared.shape.groups() * self.prepared.shape.group_invocations();
         let own = what.invocation as usize;
         let mut clock = vec![0; invocations as usize];
+        let mut joined = 0;
         for event in &self.events {
             let by_barrier = event.grid < grid || (event.group == group && event.epoch < epoch);
             if event.what.invocation == what.invocation || by_barrier {
                 join(&mut clock, &event.clock);
+                joined += 1;
             }
         }
         let mut reversible = Vec::new();
@@ -264,8 +283,10 @@ impl<'k> Search<'_, 'k> {
             if event.what.depends(&what) && !event.before(&clock) {
                 join(&mut clock, &event.clock);
                 reversible.push(n);
+                joined += 1;
             }
         }
+        self.comparisons = self.comparisons.saturating_sub(joined * u64::from(invocations));
         clock[own] += 1;
         self.events.push(Event { what, group, epoch, grid, clock });
         for n in reversible {
@@ -278,6 +299,8 @@ impl<'k> Search<'_, 'k> {
         let event = &self.events[first];
         let between = self.events[first + 1..last].iter().filter(|other| !event.before(&other.clock));
         let sequence: Vec<&Event> = between.chain([&self.events[last]]).collect();
+        let comparisons = (last - first) as u64 + (sequence.len() as u64).pow(2);
+        self.comparisons = self.comparisons.saturating_sub(comparisons);
         let leads = |n: &usize| !sequence[..*n].iter().any(|earlier| earlier.before(&sequence[*n].clock));
         let mut initials = (0..sequence.len()).filter(leads).map(|n| sequence[n].what.invocation).peekable();
         let candidate = initials.peek().copied();
@@ -303,35 +326,46 @@ impl<'k> Search<'_, 'k> {
 
     /// A number of orders that there certainly are: those of invocations of one epoch, or of workgroups, that all contend for one element.
     fn orders_at_least(&self) -> u64 {
-        let ordered: Vec<&Event> = self.events.iter().filter(|event| event.what.class == Class::Ordered).collect();
-        let contenders = |event: &&&Event| {
-            let others = ordered.iter().filter(|other| other.what.element == event.what.element && other.grid == event.grid);
-            let near = others.clone().filter(|other| other.epoch == event.epoch).map(|other| other.what.invocation);
-            let groups = others.map(|other| other.group);
-            near.collect::<BTreeSet<u32>>().len().max(groups.collect::<BTreeSet<u32>>().len()) as u64
-        };
-        let most = ordered.iter().filter(|event| event.what.element.is_some()).map(|event| contenders(&event)).max().unwrap_or(1);
+        let mut near: BTreeMap<_, BTreeSet<u32>> = BTreeMap::new();
+        let mut groups: BTreeMap<_, BTreeSet<u32>> = BTreeMap::new();
+        for event in self.events.iter().filter(|event| event.what.class == Class::Ordered) {
+            let Some(element) = event.what.element else { continue };
+            near.entry((element, event.grid, event.epoch)).or_default().insert(event.what.invocation);
+            groups.entry((element, event.grid)).or_default().insert(event.group);
+        }
+        let most = near.values().chain(groups.values()).map(BTreeSet::len).max().unwrap_or(1) as u64;
         (1..=most).fold(1, u64::saturating_mul)
     }
 
     /// Whether an invocation used two contended elements, whose order others can then see the other way round. A barrier between
     /// the two uses orders them for the own workgroup.
-    fn shows_relaxed_order(&self) -> bool {
-        let mut contended: Vec<(&Event, bool)> = Vec::new();
+    fn shows_relaxed_order(&mut self) -> bool {
+        let mut by_element: BTreeMap<_, Vec<&Event>> = BTreeMap::new();
         for event in &self.events {
-            let against = self.events.iter().filter(|other| {
-                let concurrent = if other.group == event.group { other.epoch == event.epoch } else { other.grid == event.grid };
-                other.what.invocation != event.what.invocation && concurrent && other.what.depends(&event.what)
-            });
-            let groups: Vec<u32> = against.map(|other| other.group).collect();
-            if !groups.is_empty() {
-                contended.push((event, groups.iter().any(|group| *group != event.group)));
+            if let Some(element) = event.what.element {
+                by_element.entry(element).or_default().push(event);
             }
         }
-        contended.iter().any(|(a, abroad)| {
-            contended.iter().any(|(b, also)| {
-                let same = a.what.invocation == b.what.invocation && a.what.element != b.what.element && a.grid == b.grid;
-                same && (a.epoch == b.epoch || *abroad || *also)
+        let comparisons = by_element.values().map(|events| (events.len() as u64).pow(2)).sum();
+        self.comparisons = self.comparisons.saturating_sub(comparisons);
+        // What an invocation did to contended elements between two grid barriers: element, epoch, whether others are contenders.
+        let mut contended: BTreeMap<_, BTreeSet<(_, u32, bool)>> = BTreeMap::new();
+        for (element, events) in by_element {
+            for event in &events {
+                let mut against = events.iter().filter(|other| {
+                    let concurrent =
+                        if other.group == event.group { other.epoch == event.epoch } else { other.grid == event.grid };
+                    other.what.invocation != event.what.invocation && concurrent && other.what.depends(&event.what)
+                });
+                if let Some(first) = against.next() {
+                    let abroad = first.group != event.group || against.any(|other| other.group != event.group);
+                    contended.entry((event.what.invocation, event.grid)).or_default().insert((element, event.epoch, abroad));
+                }
+            }
+        }
+        contended.values().any(|uses| {
+            uses.iter().any(|(element, epoch, abroad)| {
+                uses.iter().any(|(other, then, also)| element != other && (epoch == then || *abroad || *also))
             })
         })
     }
