@@ -48,7 +48,8 @@ const XOR: &str = "program xor {
   }
 }";
 
-fn now<T>(future: impl Future<Output = T>) -> T {
+/// Waits for what is there at once.
+pub fn now<T>(future: impl Future<Output = T>) -> T {
     let mut future = pin!(future);
     loop {
         if let Poll::Ready(value) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {

@@ -1,10 +1,13 @@
-//! The CPU backend beside other ways to run the same kernels on one core: vector code by hand, plain Rust, the bulk evaluator, PoCL.
+//! The CPU backend beside other ways to run the same kernels on one core: vector code by hand, plain Rust, the bulk evaluator, PoCL,
+//! lavapipe.
 //!
 //! All run in turn in one process that is held on one core; what counts is the fastest round of each, in time of the process. Before
 //! anything is timed, every column has given the bytes of plain Rust. A peer that gives other bytes is not timed, and the table says so.
 
 mod cases;
 mod clock;
+#[cfg(feature = "wgpu")]
+mod lavapipe;
 #[cfg(target_arch = "x86_64")]
 mod native;
 #[cfg(target_os = "linux")]
@@ -17,13 +20,14 @@ mod table;
 pub mod written;
 
 use cases::{Case, Code};
+use lavapipe::Lavapipe;
 use opencl::OpenCl;
 use std::hint::black_box;
 use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use table::{COLUMNS, Cell, Row, Table};
+use table::{COLUMNS, Cell, PEERS, Row, Table};
 use vyre::cpu::{Options, cpu_device};
 use vyre::device::{CodeOptions, backend};
 use vyre::{CompiledPipeline, DispatchConfig, OutputBuffers, VyreBackend, pipeline};
@@ -47,6 +51,42 @@ mod opencl {
     impl OpenCl {
         pub fn open() -> Result<OpenCl, String> {
             Err("not installed".into())
+        }
+
+        pub fn name(&self) -> String {
+            match *self {}
+        }
+
+        pub fn prepare(&self, _: &Case) -> Result<Dispatch, String> {
+            match *self {}
+        }
+    }
+
+    /// Never there.
+    pub enum Dispatch {}
+
+    impl Dispatch {
+        pub fn run(&self) -> Result<(), String> {
+            match *self {}
+        }
+
+        pub fn output(&self) -> Result<Vec<u32>, String> {
+            match *self {}
+        }
+    }
+}
+
+/// What runs on Vulkan is compiled only with that.
+#[cfg(not(feature = "wgpu"))]
+mod lavapipe {
+    use super::cases::Case;
+
+    /// Never there.
+    pub enum Lavapipe {}
+
+    impl Lavapipe {
+        pub fn open() -> Result<Lavapipe, String> {
+            Err("not built in".into())
         }
 
         pub fn name(&self) -> String {
@@ -120,10 +160,11 @@ pub fn command(args: &[String]) -> Result<(), String> {
     }
     let Wanted { seconds, json, svg, kernels } = wanted(args)?;
     let pinned = clock::pin();
-    let opencl = OpenCl::open();
+    let peers = (OpenCl::open(), Lavapipe::open());
     let held = if pinned.is_some() { "held on one core" } else { "not held on one core: the system does not offer it" };
-    let peer = opencl.as_ref().map_or_else(Clone::clone, OpenCl::name);
-    let mut table = Table { about: vec![("cores", held.into()), ("PoCL", peer)], ..Table::default() };
+    let pocl = peers.0.as_ref().map_or_else(Clone::clone, OpenCl::name);
+    let lavapipe = peers.1.as_ref().map_or_else(Clone::clone, Lavapipe::name);
+    let mut table = Table { about: vec![("cores", held.into()), ("PoCL", pocl), ("lavapipe", lavapipe)], ..Table::default() };
     println!("ms of the process, fastest round; x: by hand = 1; 2 threads: speedup on the wall/time of the processor");
     table.about.iter().for_each(|(name, text)| println!("{name}: {text}"));
     table::print_header();
@@ -132,7 +173,7 @@ pub fn command(args: &[String]) -> Result<(), String> {
         if kernels.is_empty() || kernels.iter().any(|kernel| kernel == name) {
             let case = case(name);
             pinned = pinned.or_else(clock::pin);
-            let mut row = measure(&case, seconds, &opencl);
+            let mut row = measure(&case, seconds, &peers);
             row.first = number < cases::FIRST;
             // Threads need the cores.
             drop(pinned.take());
@@ -159,8 +200,19 @@ fn compiled(case: &Case, backend: Arc<dyn VyreBackend>) -> Arc<dyn CompiledPipel
     pipeline::compile(backend, &case.program, &case.config).expect("it compiles")
 }
 
+/// What is there only if it is installed, or why it is not.
+type Peers = (Result<OpenCl, String>, Result<Lavapipe, String>);
+
+/// A peer's dispatch as a column, if its bytes are right. It has its own memory for outputs.
+fn peer<'a>(expected: &[u32], run: impl Fn() -> Result<(), String> + 'a, output: Result<Vec<u32>, String>) -> Run<'a> {
+    if output? != expected {
+        return Err("other bytes".into());
+    }
+    Ok(Box::new(move |_| run().expect("it ran before")))
+}
+
 /// Runs every column of one kernel.
-fn measure(case: &Case, seconds: f64, opencl: &Result<OpenCl, String>) -> Row {
+fn measure(case: &Case, seconds: f64, (opencl, lavapipe): &Peers) -> Row {
     let inputs = case.bytes();
     let device = cpu_device(Options { threads: NonZero::new(1), portable: false });
     let kernel = case.program.validated().unwrap_or_else(|report| panic!("{report}")).kernel();
@@ -181,20 +233,27 @@ fn measure(case: &Case, seconds: f64, opencl: &Result<OpenCl, String>) -> Row {
         |code: Code| -> Run<'_> { Ok(Box::new(move |outputs| code(words, bytemuck::cast_slice_mut(&mut outputs[0])))) };
     let mut expected = vec![0; case.output];
     (case.plain)(words, &mut expected);
-    let peer = opencl.as_ref().map_err(Clone::clone).and_then(|opencl| opencl.prepare(case)).and_then(|dispatch| {
+    let pocl = opencl.as_ref().map_err(Clone::clone).and_then(|opencl| opencl.prepare(case)).and_then(|dispatch| {
         dispatch.run()?;
-        if dispatch.output()? == expected { Ok(dispatch) } else { Err("other bytes".into()) }
+        let output = dispatch.output();
+        peer(&expected, move || dispatch.run(), output)
+    });
+    let lavapipe = lavapipe.as_ref().map_err(Clone::clone).and_then(|lavapipe| lavapipe.prepare(case)).and_then(|dispatch| {
+        dispatch.run()?;
+        let output = dispatch.output();
+        peer(&expected, move || dispatch.run(), output)
     });
     let mut columns: [Run<'_>; COLUMNS.len()] = [
         native::of(case.name).map_or_else(|| Err("not written".into()), function),
         Ok(Box::new(|outputs| cpu.dispatch_borrowed_into(&inputs, &nothing, outputs).expect("it runs"))),
         function(case.plain),
         Ok(Box::new(|outputs| bulk.dispatch_borrowed_into(&inputs, &nothing, outputs).expect("it runs"))),
-        peer.map(|dispatch| -> Box<dyn FnMut(&mut OutputBuffers)> { Box::new(move |_| dispatch.run().expect("it ran before")) }),
+        pocl,
+        lavapipe,
     ];
     let mut outputs: OutputBuffers = vec![vec![0; case.output * 4]];
-    // The peer has its own memory for outputs, and was compared above.
-    for (name, run) in COLUMNS.iter().zip(&mut columns).take(COLUMNS.len() - 1) {
+    // Peers were compared above.
+    for (name, run) in COLUMNS.iter().zip(&mut columns).take(COLUMNS.len() - PEERS) {
         // What the column before left must not pass for its own.
         outputs[0].fill(0xA5);
         let Ok(run) = run else { continue };

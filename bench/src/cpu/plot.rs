@@ -4,7 +4,7 @@ use super::table::{COLUMNS, Table};
 use std::fmt::Write;
 
 /// The first column is the measure and has no bar.
-const COLOURS: [&str; COLUMNS.len()] = ["", "#1b6ca8", "#9a9a9a", "#d9a441", "#b5473c"];
+const COLOURS: [&str; COLUMNS.len()] = ["", "#1b6ca8", "#9a9a9a", "#d9a441", "#b5473c", "#6b4c9a"];
 const LEFT: f64 = 120.0;
 const WIDTH: f64 = 600.0;
 const TOP: f64 = 44.0;

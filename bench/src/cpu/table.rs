@@ -4,7 +4,10 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 /// The columns of the table: what others are compared with comes first.
-pub const COLUMNS: [&str; 5] = ["by hand", "cpu", "plain Rust", "bulk", "PoCL"];
+pub const COLUMNS: [&str; 6] = ["by hand", "cpu", "plain Rust", "bulk", "PoCL", "lavapipe"];
+
+/// How many of the columns are peers, at the end.
+pub const PEERS: usize = 2;
 
 /// A cell of the table.
 #[derive(Clone)]
