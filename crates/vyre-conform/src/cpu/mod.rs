@@ -26,6 +26,9 @@ use std::sync::Arc;
 use vyre_host_floats::with_default_state;
 use vyre_spec::{BinaryOp, FloatMode, Scalar, TernaryOp, UnaryOp};
 
+/// A loop over columns.
+type ColumnsFn = dyn Fn(&[&[u8]], &mut [u8]) + Send + Sync;
+
 /// The meaning of an op: for one case, and for many.
 #[derive(Clone)]
 pub struct Meaning {
@@ -43,7 +46,11 @@ impl Meaning {
         out: usize,
         many: impl Fn(&[&[u8]], &mut [u8]) + Send + Sync + 'static,
     ) -> Meaning {
-        let many = Arc::new(many);
+        Meaning::of_any(inputs, out, Arc::new(many))
+    }
+
+    /// The same for any loop: there are a thousand of them, and what is around them is compiled once.
+    fn of_any(inputs: &'static [usize], out: usize, many: Arc<ColumnsFn>) -> Meaning {
         let batch = Arc::clone(&many);
         Meaning {
             one: Arc::new(move |case: &[u8]| {
