@@ -166,7 +166,7 @@ fn check_dispatch(path: &str, args: &Args) -> Result<(), Failure> {
     let trap = result.outcome.as_ref().err().map(|error| error.report(program));
     let command = |word: &str, schedule: &Schedule| {
         let checked = if word == "check" { " --checked" } else { "" };
-        format!("vyre {word} {}{checked}{} --schedule {schedule}", quoted(path), args.launch.written())
+        format!("{} {word} {}{checked}{} --schedule {schedule}", crate::this_program(), quoted(path), args.launch.written())
     };
     if args.json {
         let mut object = described(path, program, args)?;

@@ -290,7 +290,9 @@ fn search(args: &Args) -> Result<(), Failure> {
         jobs,
         attempts: if args.no_reduce { 0 } else { Config::default().attempts },
         folder: Some(args.findings.clone()),
-        replay: Box::new(move |path| format!("vyre fuzz --replay {}{replay_flags}", quoted(&path.to_string_lossy()))),
+        replay: Box::new(move |path| {
+            format!("{} fuzz --replay {}{replay_flags}", crate::this_program(), quoted(&path.to_string_lossy()))
+        }),
     };
     let source = Programs { preset: args.preset.0, seed, inputs: args.inputs };
     let test_subjects = args.test_subjects;
@@ -335,7 +337,8 @@ fn search(args: &Args) -> Result<(), Failure> {
         if let (Some(programs), false) = (programs, summary.findings.is_empty()) {
             let isolated = if args.isolated { " --isolated" } else { "" };
             print(&format!(
-                "the same programs again: vyre fuzz --subject {} --preset {} --seed {seed} --programs {programs} --inputs {}{isolated}{flags}\n",
+                "the same programs again: {} fuzz --subject {} --preset {} --seed {seed} --programs {programs} --inputs {}{isolated}{flags}\n",
+                crate::this_program(),
                 quoted(subject),
                 args.preset.name(),
                 args.inputs,

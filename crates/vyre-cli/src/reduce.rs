@@ -316,7 +316,7 @@ fn conclude(reduced: &Reduced, file: &Output, predicate: &Predicate, args: &Args
 fn run_command(case: &Case, path: &Path) -> Option<String> {
     let program = case.specialized().ok()?;
     let kernel = program.validated().ok()?.kernel();
-    let mut command = format!("vyre run {}", quoted(&path.display().to_string()));
+    let mut command = format!("{} run {}", crate::this_program(), quoted(&path.display().to_string()));
     for (i, bytes) in program.interface().inputs.iter().zip(&case.inputs) {
         let buffer = &kernel.buffers[*i];
         let list = values::decode(&buffer.element, bytes).join(",");

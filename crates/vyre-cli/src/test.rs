@@ -102,7 +102,8 @@ pub fn test(args: &Args) -> Result<(), Failure> {
     {
         let file = if args.paths.is_empty() { format!("checks/{}", row.file) } else { row.file.clone() };
         print(&format!(
-            "to run the first failure again: vyre test --backend {} {}\n",
+            "to run the first failure again: {} test --backend {} {}\n",
+            crate::this_program(),
             backend.id(),
             crate::launch::quoted(&file)
         ));

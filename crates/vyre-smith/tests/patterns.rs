@@ -58,6 +58,8 @@ fn least(pattern: Pattern) -> (Place, u64) {
         Pattern::DividedAtTop => (None, 400),
         Pattern::NarrowedFloat => (None, 40),
         Pattern::MetAtRunTime => (None, 45),
+        Pattern::AbsoluteDivided => (None, 80),
+        Pattern::Outlived => (None, 250),
         Pattern::FarBound => (None, 80),
         Pattern::CornerPair => (None, 900),
         Pattern::MixedWidths => (None, 110),

@@ -7,7 +7,7 @@ use super::{Cases, Work};
 use crate::plan::profile;
 use crate::suite::random::{Random, of_words};
 use vyre_foundation::case::Case;
-use vyre_foundation::ir::{BinaryOp, BufferDecl, DataType, Expr, Literal, Node, Program, Scalar, SpecValue, UnaryOp};
+use vyre_foundation::ir::{Access, BinaryOp, BufferDecl, DataType, Expr, Literal, Node, Program, Scalar, SpecValue, UnaryOp};
 use vyre_spec::FloatMode;
 use vyre_spec::op::Operand;
 
@@ -22,6 +22,14 @@ enum Difference {
     Op(Scalar),
     /// The float mode.
     FloatMode,
+    /// How many elements a buffer of this access is declared with.
+    Count(Access),
+    /// What the elements of a buffer are, of one size.
+    Element,
+    /// The size of subgroups.
+    Subgroup,
+    /// The size of workgroups.
+    Workgroup,
 }
 
 /// Pairs of programs that differ in one thing.
@@ -42,6 +50,12 @@ impl TwinCases {
         all.extend(computed.map(|t| of(Difference::Op(t), "op", &format!("generated-{t}"))));
         all.push(of(Difference::Constants, "constants", "generated"));
         all.push(of(Difference::FloatMode, "float_mode", "generated"));
+        for access in [Access::Read, Access::Uniform, Access::Workgroup] {
+            all.push(of(Difference::Count(access), "count", &format!("generated-{access}")));
+        }
+        all.push(of(Difference::Element, "element", "generated"));
+        all.push(of(Difference::Subgroup, "subgroup", "generated"));
+        all.push(of(Difference::Workgroup, "workgroup", "generated"));
         all
     }
 
@@ -57,6 +71,22 @@ impl TwinCases {
                 let tiny = (0..100).map(|_| random.u32() & 0x80FF_FFFF).collect::<Vec<u32>>();
                 let product = Expr::mul(Expr::load("x", Expr::gid_x()), Expr::f32(0.75));
                 Case::new(stored(DataType::F32, DataType::F32, product).with_floats(mode), vec![of_words(&tiny)])
+            }
+            Difference::Count(access) => count(access, &mut random, is_second, &words),
+            Difference::Element => element(&mut random, is_second),
+            Difference::Subgroup => {
+                let first = random.below(4);
+                let size = [4, 8, 16, 32][if is_second { (first + 1 + random.below(3)) % 4 } else { first }];
+                let text = format!(
+                    "subgroup {size}\nbuffer x: read u32 @0\nbuffer out: output u32 @1\nlet s = subgroup.add(x[gid.x])\nout[gid.x] = s"
+                );
+                Case::new(program(32, &text), vec![words])
+            }
+            Difference::Workgroup => {
+                let first = 2 + random.below(60);
+                let size = if is_second { first + 1 + random.below(64) } else { first };
+                let text = "buffer x: read u32 @0\nbuffer out: output u32 @1\nif gid.x < len(out) {\nout[gid.x] = x[gid.x] ^ lid.x * 3 ^ wid.x * 64\n}";
+                Case::new(program(size, text), vec![words])
             }
         }
     }
@@ -86,6 +116,47 @@ impl Cases for TwinCases {
     fn case(&self, seed: u64, number: u64) -> Work {
         self.made(seed, number).into()
     }
+}
+
+fn program(workgroup: usize, text: &str) -> Program {
+    let text = format!("program twin {{\nworkgroup {workgroup}\n{text}\n}}");
+    vyre_foundation::text::parse("twins", &text).unwrap_or_else(|report| panic!("{report}"))
+}
+
+/// A program in which the declared number of elements shows, by `len` and by what is out of bounds.
+fn count(access: Access, random: &mut Random, is_second: bool, words: &[u8]) -> Case {
+    let first = 1 + random.below(40);
+    let count = if is_second { first + 1 + random.below(20) } else { first };
+    let out = "buffer out: output u32[64] @1\n";
+    let text = match access {
+        Access::Workgroup => format!(
+            "buffer x: read u32[64] @0\n{out}buffer t: workgroup u32[{count}]\nt[lid.x] = x[lid.x]\nbarrier\nout[lid.x] = t[63 - lid.x] ^ len(t)"
+        ),
+        Access::Read | Access::ReadWrite | Access::Output | Access::Uniform => {
+            format!("buffer x: {access} u32[{count}] @0\n{out}out[lid.x] = x[lid.x] ^ len(x)")
+        }
+    };
+    let given = if access == Access::Workgroup { 64 } else { count };
+    Case::new(program(64, &text), vec![words[..4 * given].to_vec()])
+}
+
+/// A program that reads elements of one of two types, which the same bytes are.
+fn element(random: &mut Random, is_second: bool) -> Case {
+    let pairs = [
+        ("f16", "bf16", "x[gid.x]", 16),
+        ("f8e4m3", "f8e5m2", "x[gid.x]", 8),
+        ("fp4", "nf4", "x[gid.x]", 4),
+        ("u8", "i8", "f32(x[gid.x])", 8),
+        ("u16", "i16", "f32(x[gid.x])", 16),
+        ("u32", "i32", "f32(x[gid.x])", 32),
+        ("u64", "i64", "f32(x[gid.x])", 64),
+    ];
+    let (one, other, value, bits) = pairs[random.below(pairs.len())];
+    let (element, count) = (if is_second { other } else { one }, 64 * 64 / bits);
+    let text = format!("buffer x: read {element}[{count}] @0\nbuffer out: output u32[64] @1\nout[gid.x] = bitcast<u32>({value})");
+    // Words at the ends of their range are the same numbers in many types.
+    let words: Vec<u32> = (0..128).map(|_| random.u32()).collect();
+    Case::new(program(64, &text), vec![of_words(&words)])
 }
 
 /// `out[i] = value`, in which `x[i]` is an element of the input.

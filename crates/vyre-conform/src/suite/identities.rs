@@ -221,6 +221,15 @@ fn undone(t: Scalar) -> Vec<Make> {
     if UnaryOp::Abs.info().over.contains(t) {
         all.push(Box::new(|a, _| Expr::unary(UnaryOp::Abs, Expr::unary(UnaryOp::Neg, a.clone()))));
         all.push(Box::new(move |a, _| Expr::mul(Expr::unary(UnaryOp::Abs, a.clone()), literal(t, 2))));
+        all.push(Box::new(move |a, _| Expr::ge(Expr::unary(UnaryOp::Abs, a.clone()), literal(t, 0))));
+        all.push(Box::new(move |a, _| Expr::max(Expr::unary(UnaryOp::Abs, a.clone()), literal(t, 0))));
+    }
+    if UnaryOp::Abs.info().over.contains(t) && !t.is_float() {
+        for by in [2, 3, 7, 16, 100] {
+            all.push(Box::new(move |a, _| Expr::div(Expr::unary(UnaryOp::Abs, a.clone()), literal(t, by))));
+            all.push(Box::new(move |a, _| Expr::rem(Expr::unary(UnaryOp::Abs, a.clone()), literal(t, by))));
+        }
+        all.push(Box::new(move |a, _| Expr::shr(Expr::unary(UnaryOp::Abs, a.clone()), Expr::u32(1))));
     }
     all
 }

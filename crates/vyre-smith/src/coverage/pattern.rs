@@ -135,6 +135,8 @@ patterns! {
     DividedAtTop "a division by a literal of a sum with a literal in the upper half of its type";
     NarrowedFloat "a float made an integer where it is stored in fewer bits";
     MetAtRunTime "a store, a store at another number that may be the same, and a load of the first";
+    AbsoluteDivided "a division of an absolute value by a literal";
+    Outlived "a value that is read behind a barrier, made of a variable that is assigned before it";
     FarBound "a loop over half of all numbers or more, which it leaves";
     CornerPair "an op on two literals at the ends of their type";
     MixedWidths "an expression of booleans, integers and floats of both widths";
@@ -340,6 +342,13 @@ impl<'a> Reader<'a> {
             {
                 let met = one.buffer == other.buffer && one.buffer == load.buffer && one.index == *load.index;
                 self.see(Pattern::MetAtRunTime, met && one.index != other.index);
+            }
+            if let [.., Node::Let { name, value }, Node::Assign { name: changed, .. }, Node::Barrier { .. }, Node::Store(store)] =
+                &nodes[..=n]
+                && let Expr::Binary { left, right, .. } = &**value
+            {
+                let made = matches!(&**left, Expr::Var(var) if var == changed) && matches!(&**right, Expr::Lit(_));
+                self.see(Pattern::Outlived, made && mentions(&store.value, name));
             }
             if let Node::If { cond, then, otherwise } = node
                 && otherwise.is_empty()
@@ -624,6 +633,8 @@ impl<'a> Reader<'a> {
         };
         let bounds = [BinaryOp::Min, BinaryOp::Max].contains(&op);
         self.see(Pattern::NestedBounds, bounds && (bound(left) && literal(right) || bound(right) && literal(left)));
+        let divides = [BinaryOp::Div, BinaryOp::Rem].contains(&op);
+        self.see(Pattern::AbsoluteDivided, divides && literal(right) && matches!(left, Expr::Unary { op: UnaryOp::Abs, .. }));
         let Expr::Binary { op: inner, left: _, right: before } = left else { return };
         let shifts = [BinaryOp::Shl, BinaryOp::Shr].contains(&op);
         self.see(Pattern::ShiftedTwice, shifts && *inner == op && literal(right) && literal(before));
@@ -639,7 +650,6 @@ impl<'a> Reader<'a> {
             let (scalar, bits) = (literal.scalar(), literal.bits());
             scalar != Scalar::Bool && !scalar.is_float() && bits >> (scalar.bits() - 2) != 0
         };
-        let divides = [BinaryOp::Div, BinaryOp::Rem].contains(&op);
         self.see(Pattern::DividedAtTop, divides && literal(right) && *inner == BinaryOp::Add && upper(before));
     }
 

@@ -2,7 +2,10 @@
 
 use super::config::Discipline;
 use super::{Generator, LoopFrame, Variable};
-use vyre_foundation::ir::{Access, AtomicOp, Axis, Builtin, Expr, Literal, Name, Node, Scalar, Subgroup, SubgroupOp, ValueType};
+use crate::values;
+use vyre_foundation::ir::{
+    Access, AtomicOp, Axis, BinaryOp, Builtin, Expr, Literal, Name, Node, Scalar, Subgroup, SubgroupOp, ValueType,
+};
 use vyre_foundation::memory_model::MemoryOrdering;
 use vyre_spec::{Operand, ResultRule};
 
@@ -205,8 +208,16 @@ impl Generator<'_> {
             Kind::Subgroup => self.subgroup(nodes),
             Kind::Branch => self.branch(context, nodes),
             Kind::Repeat => self.repeat(context, nodes),
-            Kind::Barrier => nodes.push(self.barrier()),
-            Kind::GridSync => nodes.push(self.grid_sync()),
+            Kind::Barrier => {
+                let kept = self.outlived(context, nodes);
+                nodes.push(self.barrier());
+                kept.iter().for_each(|kept| self.show_variable(kept, nodes));
+            }
+            Kind::GridSync => {
+                let kept = self.outlived(context, nodes);
+                nodes.push(self.grid_sync());
+                kept.iter().for_each(|kept| self.show_variable(kept, nodes));
+            }
             Kind::Exchange => self.exchange(context, nodes),
             Kind::Guard => self.guard(context, nodes),
             Kind::March => self.march(nodes),
@@ -257,6 +268,30 @@ impl Generator<'_> {
             ValueType::Vector(..) | ValueType::Scalar(_) => self.value(var.ty, self.config.expr_depth, var.uniform),
         };
         nodes.push(Node::assign(var.name, value));
+    }
+
+    /// Now and then a value made of a variable that is assigned right afterwards: whoever makes the value again where it is used, instead
+    /// of keeping it, makes it of the wrong one.
+    fn outlived(&mut self, context: Context, nodes: &mut Vec<Node>) -> Option<Variable> {
+        if !self.dna.chance(30) {
+            return None;
+        }
+        let number = |var: &Variable| var.ty.scalar().filter(|scalar| *scalar != Scalar::Bool);
+        let fits = |var: &&Variable| var.assignable && number(var).is_some() && (!var.uniform || context.uniform);
+        let candidates: Vec<Variable> = self.variables.iter().filter(fits).cloned().collect();
+        let var = candidates.get(self.dna.below(candidates.len().max(1) as u32) as usize)?;
+        let ty = number(var)?;
+        let op = self.dna.pick(&[BinaryOp::Add, BinaryOp::Sub, BinaryOp::Mul, BinaryOp::Min]);
+        let value = Expr::binary(op, Expr::var(&var.name), Expr::Lit(values::literal(&mut self.dna, ty)));
+        // Nothing may assign it, or it is no value that could be made again.
+        let name = self.fresh_name();
+        let kept = Variable { name: name.clone(), ty: var.ty, uniform: var.uniform, assignable: false };
+        self.variables.push(kept.clone());
+        nodes.push(Node::let_bind(name, value));
+        let other = self.value(var.ty, 1, var.uniform);
+        nodes.push(Node::assign(&var.name, other));
+        self.steps += 3 * self.iterations;
+        Some(kept)
     }
 
     /// The vector that a variable holds, made of its components in some order.
@@ -499,7 +534,7 @@ impl Generator<'_> {
         let begins_with_barrier = synchronises && self.dna.chance(60);
         // A loop that any invocation may leave at any time is not uniform inside.
         let uniform_body = uniform && (synchronises || self.dna.chance(70));
-        let changes = self.dna.chance(20);
+        let changes = self.dna.chance(22);
         // What the body changes is as uniform as the body.
         uniform &= uniform_body || !changes;
         let ((from, to, iterations), changed) = if changes {

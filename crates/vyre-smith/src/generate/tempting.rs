@@ -29,6 +29,9 @@ impl Generator<'_> {
         if !ty.is_float() && self.dna.chance(20) {
             return self.divided_at_the_top(ty, uniform);
         }
+        if matches!(ty, Scalar::I32 | Scalar::I64) && self.dna.chance(10) {
+            return self.absolute(ty, uniform);
+        }
         let x = self.tempted(ty, depth, uniform);
         match self.dna.below(8) {
             0 | 1 => self.bounded(ty, x),
@@ -183,6 +186,32 @@ impl Generator<'_> {
         let x = Expr::add(few, Expr::Lit(Literal::from_bits(ty, near)));
         let by = if signed && self.dna.chance(25) { by.wrapping_neg() & all } else { by };
         self.op(op, ty, x, Expr::Lit(Literal::from_bits(ty, by)))
+    }
+
+    /// `abs(x) / c`, `abs(x) >> n`, `abs(x) * c`: an absolute value is not always at least 0.
+    fn absolute(&mut self, ty: Scalar, uniform: bool) -> Option<Expr> {
+        let few = Expr::bitand(self.leaf(ty, 0, uniform), Expr::Lit(Literal::from_bits(ty, 3)));
+        let least = Expr::Lit(Literal::from_bits(ty, 1 << (ty.bits() - 1)));
+        let x = if self.dna.chance(70) { Expr::add(few, least) } else { self.expr(ty, 1, uniform) };
+        if !self.allows(ty, UnaryOp::Abs.info()) {
+            return None;
+        }
+        let absolute = Expr::unary(UnaryOp::Abs, x);
+        let op = self.dna.pick(&[
+            BinaryOp::Div,
+            BinaryOp::Div,
+            BinaryOp::Rem,
+            BinaryOp::Rem,
+            BinaryOp::Shr,
+            BinaryOp::Max,
+            BinaryOp::Mulhi,
+        ]);
+        let by = self.small_literal(ty);
+        if op == BinaryOp::Shr {
+            let amount = 1 + self.dna.below(ty.bits() - 1);
+            return self.allows(ty, op.info()).then(|| Expr::binary(op, absolute, Expr::u32(amount)));
+        }
+        self.op(op, ty, absolute, Expr::Lit(by))
     }
 
     /// `x < y ? x : y`: not a minimum of floats.

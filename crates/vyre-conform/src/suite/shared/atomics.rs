@@ -238,6 +238,14 @@ fn tickets(op: AtomicOp, t: Scalar, rank: &str) -> OpSpec {
         head(&format!("buffer tile: workgroup {t}[1]\n")),
         take("tile", "0")
     );
+    // One apart, which compilers add up for many invocations at once.
+    let (one, times) = if t == Scalar::U32 { ("1", "k") } else { ("1i", "i32(k)") };
+    let ones = format!(
+        "{}if flag % 2 == 1 {{\nlet old = atomic.{op}(tile, 0, {one})\natomic.add(marks, wid.x * SIZE + {}, 1)\n}}\nbarrier\n\
+         if lid.x == 0 {{\nnext[wid.x] = tile[0] * {times}\n}}\n}}",
+        head(&format!("buffer tile: workgroup {t}[1]\n")),
+        rank.replace("OLD", old).replace(" / k", "")
+    );
     let buffers = Grouped::new(
         [(DataType::U32, Count::Each), (DataType::U32, Count::One)],
         [(DataType::from(t), Count::One), (DataType::U32, Count::Each)],
@@ -249,7 +257,7 @@ fn tickets(op: AtomicOp, t: Scalar, rank: &str) -> OpSpec {
         put((0..group.size as u32).map(|rank| u32::from(rank < taken)), outputs[1]);
     });
     let spec = spec.program(text(storage)).alternative("returned", text(returned)).alternative("looped", text(looped));
-    finish(spec.alternative("workgroup", text(local)))
+    finish(spec.alternative("workgroup", text(local)).alternative("ones", text(ones)))
 }
 
 /// Invocations with an odd flag leave their number and take the one that was there. Every number is taken once, or stays.
