@@ -14,6 +14,9 @@
 //! and an element that one of them loads is what the others would have found: if it had been written in between, that were a race. What a
 //! row does by itself keeps its order.
 //!
+//! What rows do by themselves one after the other is written for one row and then for the next, so that what they need on the way is held
+//! for one at a time.
+//!
 //! Control that does not depend on the row is shared. An `if` whose condition compares indices with limits is written for rows of which
 //! all go the same way, and beside that for each row by itself; any other `if` that depends on the row, and any loop that rows may leave at different times,
 //! is written for each row by itself. It is done where it saves a tenth of the work and registers suffice.
@@ -195,6 +198,8 @@ struct Rows<'a> {
     /// By row: what values stand for there.
     now: Vec<Now>,
     edges: Vec<RegionId>,
+    /// What is to be written for one row after the other.
+    pending: Vec<InstId>,
     /// How many instructions there may be.
     most: usize,
     refused: bool,
@@ -210,7 +215,7 @@ impl Rows<'_> {
         let mut first = Vec::new();
         let now = row_ids(ssa, ny, count, fault, &mut first);
         let (root, most) = (ssa.root, ssa.insts.len() + MAX_INSTS);
-        let mut rows = Rows { ssa, shapes, differs, now, edges: Vec::new(), most, refused: false };
+        let mut rows = Rows { ssa, shapes, differs, now, edges: Vec::new(), pending: Vec::new(), most, refused: false };
         rows.region(root);
         let Rows { edges, refused, .. } = rows;
         if refused {
@@ -232,12 +237,39 @@ impl Rows<'_> {
             }
             self.inst(id, &mut written);
         }
+        self.write_pending(&mut written);
         self.ssa.regions[region.index()].insts = written;
     }
 
     fn inst(&mut self, id: InstId, written: &mut Vec<InstId>) {
         let apart = is_apart(self.ssa, self.ssa.inst(id), &self.differs);
         let kind = self.ssa.inst(id).kind.clone();
+        // Loads do not wait for each other: one that rows share may come before those of each, and anything else ends what comes together.
+        let is_load = |id: &InstId| matches!(self.ssa.inst(*id).kind, InstKind::Load { .. });
+        match kind {
+            InstKind::Op(_) | InstKind::Store { .. } if apart => {
+                self.pending.push(id);
+                return;
+            }
+            InstKind::Load { .. } | InstKind::Op(_) => {
+                if !self.pending.iter().all(is_load) {
+                    self.write_pending(written);
+                }
+                if apart {
+                    self.pending.push(id)
+                } else {
+                    written.push(id)
+                }
+                return;
+            }
+            InstKind::Store { .. }
+            | InstKind::Atomic { .. }
+            | InstKind::Subgroup { .. }
+            | InstKind::If { .. }
+            | InstKind::Loop { .. }
+            | InstKind::Barrier
+            | InstKind::GridSync => self.write_pending(written),
+        }
         match kind {
             InstKind::If { cond, then, otherwise } if apart => {
                 let yields = [then, otherwise].iter().all(|arm| self.ssa.region(*arm).end.is_yield());
@@ -287,6 +319,14 @@ impl Rows<'_> {
         self.refused |= self.waits(id);
         for now in &mut self.now {
             written.extend(duplicate(self.ssa, &[id], now));
+        }
+    }
+
+    /// Writes what is pending, row by row.
+    fn write_pending(&mut self, written: &mut Vec<InstId>) {
+        let pending = std::mem::take(&mut self.pending);
+        for now in &mut self.now {
+            written.extend(duplicate(self.ssa, &pending, now));
         }
     }
 
