@@ -57,7 +57,9 @@ pub(super) fn several(ssa: Ssa, fault: Option<Fault>) -> Ssa {
     let shapes = Shapes::of(&ssa, &geometry(&ssa), fault);
     let alone = work(&ssa, &shapes, ssa.root, &[]);
     let differs = differing(&ssa);
-    for count in [4, 2] {
+    // As measured: more than four vectors of rows gain nothing, and have more to fetch.
+    let parts = (nx / WIDTH).min(2);
+    for count in [4, 2].into_iter().filter(|count| count * parts <= 4) {
         let mut form = ssa.clone();
         let Some(edges) = Rows::write(&mut form, &shapes, differs.clone(), count, fault) else { continue };
         let together = work(&form, &Shapes::of(&form, &geometry(&form), fault), form.root, &edges);
@@ -67,7 +69,6 @@ pub(super) fn several(ssa: Ssa, fault: Option<Fault>) -> Ssa {
         form.optimize();
         hoist(&mut form, fault);
         debug_assert_eq!(form.verify(), Ok(()));
-        let parts = (nx / WIDTH).min(2);
         if pressure(&form, &Shapes::of(&form, &geometry(&form), fault)) * parts <= MAX_HELD {
             return form;
         }
