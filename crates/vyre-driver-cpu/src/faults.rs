@@ -101,6 +101,7 @@ faults! {
     // Passes.
     UnrolledOnceLess "unrolled-once-less" "A loop that is written out runs once less.";
     UnrolledFromZero "unrolled-from-zero" "The counter of a loop that is written out begins at 0.";
+    RowsAreOne "rows-are-one" "Rows of a workgroup that are done at once are all like the first of them.";
     LoadsHoisted "loads-hoisted" "A load is moved in front of a loop that stores to its place.";
     // Control.
     GuardOneShort "guard-one-short" "A guard that all but the last lane of a block pass is taken to hold for all.";

@@ -1,7 +1,7 @@
 //! From a kernel to machine code.
 //!
 //! ```text
-//! Kernel ──▶ Ssa ──passes, hoist, unroll──▶ Ssa ──shapes, facts──▶ phases of segments ──lower──▶ machine::lir ──▶ bytes
+//! Kernel ──▶ Ssa ──passes, hoist, unroll, rows──▶ Ssa ──shapes, facts──▶ phases of segments ──lower──▶ machine::lir ──▶ bytes
 //! ```
 //!
 //! A workgroup's invocations become the lanes of *blocks*, 8, 16, 32 or 64 at a time ([`geometry`]). What is uniform is scalar code, the rest
@@ -16,6 +16,7 @@ mod choose;
 mod context;
 mod control;
 mod copies;
+mod duplicate;
 mod early;
 mod facts;
 mod function;
@@ -35,6 +36,7 @@ mod own;
 mod places;
 mod planted;
 mod pressure;
+mod rows;
 mod segments;
 mod shape;
 mod shared;
@@ -146,7 +148,7 @@ fn prepared(kernel: &Arc<Kernel>, fault: Option<Fault>) -> Ssa {
     unroll::unroll(&mut ssa, fault);
     // By numbers that were a matter of the counter.
     strength::divide_by_shifts(&mut ssa);
-    ssa
+    rows::several(ssa, fault)
 }
 
 /// Whether this CPU has what code is made of.

@@ -31,6 +31,11 @@ pub fn decisions(program: &Program) -> Result<String, Report> {
         Err(Refused(why)) => return Ok(format!("; left to the portable evaluator: {why}\n{ssa}")),
     };
     let Geometry { size: [x, y, z], parts, flat, rows } = geometry;
+    if let [_, declared, _] = program.workgroup_size()
+        && declared != y
+    {
+        let _ = writeln!(text, "; {} rows of a workgroup at once", declared / y);
+    }
     let _ = writeln!(text, "; {parts} x 8 lanes of a workgroup of {x} x {y} x {z}{}", tail(&geometry));
     for (parts, spilled) in tried {
         let _ = writeln!(

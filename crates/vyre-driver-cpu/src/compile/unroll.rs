@@ -7,11 +7,11 @@
 //! A body with barriers may have `if`s too: which invocations have something to do between two barriers, and how far away the elements are
 //! that they look at, is mostly a matter of the counter.
 
+use super::duplicate::{Now, at, duplicate};
 use super::hoist::hoist;
 use crate::faults::Fault;
-use std::collections::HashMap;
 use vyre_foundation::analysis::Loops;
-use vyre_foundation::ssa::{Def, Inst, InstId, InstKind, RegionId, Ssa, Terminator, Value};
+use vyre_foundation::ssa::{InstId, InstKind, RegionId, Ssa, Terminator};
 use vyre_spec::Scalar;
 
 /// How often a loop runs at the most that is written out.
@@ -81,60 +81,24 @@ fn write_out(ssa: &mut Ssa, id: InstId, first: u32, trips: u32) {
     let mut written = Vec::new();
     for n in 0..trips {
         let counter = ssa.lit(Scalar::U32, u64::from(first.wrapping_add(n)));
-        let mut now: HashMap<Value, Value> = HashMap::new();
+        let mut now = Now::new();
         now.insert(region.args[0], counter);
         now.extend(region.args[1..].iter().copied().zip(carried.iter().copied()));
-        written.extend(copy(ssa, &region.insts, &mut now));
-        carried = yields.iter().map(|value| *now.get(value).unwrap_or(value)).collect();
+        written.extend(duplicate(ssa, &region.insts, &mut now));
+        carried = yields.iter().map(|value| at(&now, *value)).collect();
     }
     // The code stands where the loop stood, and its results are what is carried in the end.
     let results = ssa.inst(id).results.clone();
-    let last: HashMap<Value, Value> = results.iter().copied().zip(carried).collect();
+    let last: Now = results.iter().copied().zip(carried).collect();
     for region in &mut ssa.regions {
         if let Some(at) = region.insts.iter().position(|other| *other == id) {
             region.insts.splice(at..=at, written.iter().copied());
         }
         if let Some(values) = region.end.values_mut() {
-            values.iter_mut().for_each(|value| *value = *last.get(value).unwrap_or(value));
+            values.iter_mut().for_each(|value| *value = at(&last, *value));
         }
     }
     for inst in &mut ssa.insts {
-        inst.kind.for_each_operand_mut(&mut |operand| *operand = *last.get(operand).unwrap_or(operand));
+        inst.kind.for_each_operand_mut(&mut |operand| *operand = at(&last, *operand));
     }
-}
-
-/// The same instructions once more, on the values that those of the first stand for now.
-fn copy(ssa: &mut Ssa, insts: &[InstId], now: &mut HashMap<Value, Value>) -> Vec<InstId> {
-    let mut copies = Vec::with_capacity(insts.len());
-    for old in insts {
-        let Inst { mut kind, results, stmt } = ssa.inst(*old).clone();
-        kind.for_each_operand_mut(&mut |operand| *operand = *now.get(operand).unwrap_or(operand));
-        if let InstKind::If { then, otherwise, .. } = &mut kind {
-            for arm in [then, otherwise] {
-                let mut region = ssa.region(*arm).clone();
-                region.insts = copy(ssa, &region.insts, now);
-                if let Some(values) = region.end.values_mut() {
-                    values.iter_mut().for_each(|value| *value = *now.get(value).unwrap_or(value));
-                }
-                *arm = RegionId(ssa.regions.len() as u32);
-                ssa.regions.push(region);
-            }
-        }
-        let new = InstId(ssa.insts.len() as u32);
-        let results = results
-            .iter()
-            .enumerate()
-            .map(|(place, result)| {
-                let mut info = *ssa.value(*result);
-                info.def = Def::Result(new, place as u32);
-                ssa.values.push(info);
-                let value = Value(ssa.values.len() as u32 - 1);
-                now.insert(*result, value);
-                value
-            })
-            .collect();
-        ssa.insts.push(Inst { kind, results, stmt });
-        copies.push(new);
-    }
-    copies
 }
