@@ -240,7 +240,7 @@ fn run(pool: &mut Pool, words: &[&str], guilty: &[usize]) -> Vec<Answer> {
 fn crash(answer: &Answer) -> &str {
     match &answer.outcome {
         Err(Failure::Crashed(how)) => how,
-        other => panic!("this is no crash: {other:?}"),
+        other => panic!("this is not a crash: {other:?}"),
     }
 }
 
