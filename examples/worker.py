@@ -296,7 +296,7 @@ def one(case, programs, memory):
         return {"failure": "out_of_fuel"}
     for region, content in zip(case["outputs"], found):
         if len(content) != region["bytes"]:
-            return {"failure": {"unsupported": "a tail that is no whole element"}}
+            return {"failure": {"unsupported": "a tail that is not a whole element"}}
         memory[region["offset"] : region["offset"] + region["bytes"]] = content
     return answer
 

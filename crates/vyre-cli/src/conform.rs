@@ -1,11 +1,11 @@
 //! `vyre conform`: proof that a backend gives the reference's bytes.
 
-use crate::fuzz::{EXEC, foreign, known_subject, start_worker, words};
+use crate::fuzz::{EXEC, foreign_with, known_subject, start_worker, words};
 use crate::launch::quoted;
 use crate::{Failure, load, print, report, runs, this_program, warn};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use vyre::backend::UNVERSIONED;
 use vyre::backend::registry::{acquire, registered_devices};
 use vyre::{BackendError, DispatchConfig};
 use vyre_conform::cert::Rerun;
-use vyre_conform::conform::{Again, Conformed, Make, Options, Progress, Tested, run};
+use vyre_conform::conform::{Again, Conformed, Event, Make, Options, Progress, Tested, run};
 use vyre_conform::evidence::{KillRates, Killed, Verdict};
 use vyre_conform::ledger::{MergeError, merge};
 use vyre_conform::mutants;
@@ -24,7 +24,7 @@ use vyre_conform::report::Report;
 use vyre_conform::teeth::{Bite, Faulty, measure, rates, recorded};
 use vyre_conform::{Cases, KernelCases, Plan, RunError, Selection, Tier, suite};
 use vyre_worker::backend::{Form, PREFIX};
-use vyre_worker::{Contained, Pool, Settings, Subject};
+use vyre_worker::{Contained, Pool, Settings, Stop, Subject};
 
 /// Prove that a backend gives the bytes that the language promises, on every op, type and workgroup size.
 #[derive(clap::Args)]
@@ -211,7 +211,7 @@ pub fn conform(args: &Args) -> Result<(), Failure> {
     let (shard, shards) = args.shard;
     let stop = stop_on_signals()?;
     let state = args.state.clone().unwrap_or_else(|| default_state(args, &backend));
-    let make = |form: &str| subject(args, form);
+    let make = |form: &str| subject_until(args, form, &Stop::when(stop.clone()));
     let tested = tested(args, &backend, &make)?;
     let known = report::known(args.known.as_deref())?;
     let options = Options {
@@ -238,7 +238,7 @@ pub fn conform(args: &Args) -> Result<(), Failure> {
         ));
     }
     let mut display = Display::new(args.json);
-    let outcome = run(&plan, &tested, &options, &mut |progress| display.hear(progress));
+    let outcome = run(&plan, &tested, &options, &mut |event| display.hear(event));
     display.bar.finish_and_clear();
     let conformed = outcome.map_err(|error| match error {
         RunError::Usage(_) | RunError::Spec(_) | RunError::Ledger(_) => Failure::Usage(error.to_string()),
@@ -511,9 +511,14 @@ pub fn tested<'a>(args: &Args, backend: &str, make: Make<'a>) -> Result<Tested<'
 
 /// The device in a form: in a process of its own, unless it is to be in this one.
 pub fn subject(args: &Args, form: &str) -> Result<Box<dyn Subject>, String> {
-    let settings = || Settings { deadline: args.deadline, ..Settings::default() };
+    subject_until(args, form, &Stop::default())
+}
+
+/// The same; its process is ended when somebody says stop.
+fn subject_until(args: &Args, form: &str, stop: &Stop) -> Result<Box<dyn Subject>, String> {
+    let settings = || Settings { deadline: args.deadline, stop: stop.clone(), ..Settings::default() };
     if let Some(command) = form.strip_prefix(EXEC) {
-        return foreign(form, command, args.deadline).map(|pool| Box::new(pool) as Box<dyn Subject>);
+        return foreign_with(form, command, settings()).map(|pool| Box::new(pool) as Box<dyn Subject>);
     }
     if !args.in_process {
         let command = start_worker(form, args.test_subjects)?;
@@ -537,7 +542,14 @@ struct Display {
     bar: ProgressBar,
     json: bool,
     said: Instant,
+    /// Lines about each op, and all of them.
+    told: BTreeMap<String, usize>,
+    lines: usize,
 }
+
+/// Lines that are printed while it runs about things that fail: of an op, and of the run. All are in the report.
+const OF_OP: usize = 3;
+const OF_RUN: usize = 60;
 
 impl Display {
     fn new(json: bool) -> Display {
@@ -545,10 +557,46 @@ impl Display {
         if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len} units, {msg}") {
             bar.set_style(style);
         }
-        Display { bar, json, said: Instant::now() }
+        Display { bar, json, said: Instant::now(), told: BTreeMap::new(), lines: 0 }
     }
 
-    fn hear(&mut self, progress: &Progress<'_>) {
+    fn hear(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Committed(progress) => self.progress(progress),
+            Event::Found { op, section, how, message } => {
+                let lines = self.told.entry((*op).to_string()).or_default();
+                *lines += 1;
+                if *lines > OF_OP || self.lines > OF_RUN {
+                    return;
+                }
+                self.lines += 1;
+                let message = message.lines().next().unwrap_or_default();
+                let more = if *lines == OF_OP { format!(" (more of {op} is not told here)") } else { String::new() };
+                self.line(&format!("{how}: {section}: {message}{more}\n"));
+                if self.lines > OF_RUN {
+                    self.line("more failures are counted and not told here\n");
+                }
+            }
+            Event::Waiting(units) => {
+                let unit = |(name, time): &(String, Duration)| format!("{name} for {} s", time.as_secs());
+                let units: Vec<String> = units.iter().map(unit).collect();
+                self.line(&format!("still running: {}\n", units.join(", ")));
+            }
+            Event::Stopping(running) => {
+                let units = if *running == 1 { "1 unit is".into() } else { format!("{running} units are") };
+                self.line(&format!("stopping: {units} running; what is done is kept; again to stop now\n"));
+            }
+        }
+    }
+
+    /// A line on standard error, above the bar if there is one.
+    fn line(&self, text: &str) {
+        if !self.json {
+            self.bar.suspend(|| warn(text));
+        }
+    }
+
+    fn progress(&mut self, progress: &Progress<'_>) {
         let (done, all) = progress.units;
         let seconds = progress.elapsed.as_secs_f64().max(1e-9);
         let rate = progress.cases_now as f64 / seconds;
@@ -584,6 +632,7 @@ fn tell(args: &Args, conformed: &Conformed, state: &Path, notices: Option<KillRa
             "units": report.units,
             "root": report.root,
             "skipped": report.skipped,
+            "given_up": report.given_up,
             "not_confirmed": report.not_confirmed,
             "run": data.info,
             "kill_rate": notices,
@@ -637,6 +686,13 @@ fn summary_text(conformed: &Conformed) -> String {
     }
     for remark in report.skipped.iter().take(5) {
         let _ = writeln!(text, "skipped {}: {}", remark.section, remark.what);
+    }
+    if !report.given_up.is_empty() {
+        let cases: u64 = data.sections.iter().filter(|it| it.given_up.is_some()).map(|it| it.not_run()).sum();
+        let _ = writeln!(text, "{cases} cases in {} sections were not run, because the device hangs", report.given_up.len());
+    }
+    for remark in report.given_up.iter().take(5) {
+        let _ = writeln!(text, "not run {}: {}", remark.section, remark.what);
     }
     let _ = writeln!(text, "root {}", report.root);
     let said = match verdict {

@@ -157,6 +157,11 @@ pub const EXEC: &str = "exec:";
 
 /// A worker that is somebody else's program.
 pub fn foreign(name: &str, command: &str, deadline: Duration) -> Result<Pool, String> {
+    foreign_with(name, command, Settings { deadline, ..Settings::default() })
+}
+
+/// The same, with all that can be said about how it is supervised.
+pub fn foreign_with(name: &str, command: &str, settings: Settings) -> Result<Pool, String> {
     let words = words(command)?;
     let Some((program, args)) = words.split_first() else { return Err(format!("{EXEC} needs a command after it")) };
     let (program, args) = (program.clone(), args.to_vec());
@@ -165,7 +170,7 @@ pub fn foreign(name: &str, command: &str, deadline: Duration) -> Result<Pool, St
         command.args(&args);
         command
     };
-    Ok(Pool::start(start, Settings { deadline, ..Settings::default() })?.with_name(name))
+    Ok(Pool::start(start, settings)?.with_name(name))
 }
 
 /// The words of a command: split at spaces, but not within quotes.

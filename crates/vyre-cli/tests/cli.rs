@@ -142,8 +142,8 @@ fn mistakes_in_inputs_name_the_buffer_and_what_was_expected() {
     fails(&["run", XOR, "--in", "a=1", "--in", "b=1", "--in", "out=1"], 1, "takes no bytes");
     fails(&["run", XOR, "--in", "a=1", "--in", "b=1", "--in", "a=1"], 1, "`a` is given twice");
     fails(&["run", XOR, "--in", "a=1", "--in", "b=f32:1.0"], 1, "`b` holds u32, and the values are given as f32");
-    fails(&["run", XOR, "--in", "a=1", "--in", "b=-1"], 1, "`-1` is no u32");
-    fails(&["run", XOR, "--in", "a=1", "--in", "b=4294967296"], 1, "`4294967296` is no u32");
+    fails(&["run", XOR, "--in", "a=1", "--in", "b=-1"], 1, "`-1` is not a u32");
+    fails(&["run", XOR, "--in", "a=1", "--in", "b=4294967296"], 1, "`4294967296` is not a u32");
     fails(&["run", XOR, "--in", "a=1", "--in", "b=bogus:1"], 1, "no type `bogus`");
     fails(&["run", XOR, "--in", "a=1", "--in", "b=0..99999999999"], 1, "pass a file instead");
     fails(&["run", XOR, "--in", "a=1", "--in", "b=0;99999999999"], 1, "pass a file instead");

@@ -238,6 +238,83 @@ fn a_signal_commits_what_is_done_and_the_same_command_goes_on() {
     assert_eq!(whole(&rest)["root"], whole(&out)["root"]);
 }
 
+/// Lines of a stream as they come.
+fn lines(from: impl std::io::Read + Send + 'static) -> std::sync::mpsc::Receiver<String> {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let lines = std::io::BufRead::lines(std::io::BufReader::new(from));
+        lines.map_while(Result::ok).try_for_each(|line| sender.send(line)).ok()
+    });
+    receiver
+}
+
+/// The next line that says this.
+fn next_line(lines: &std::sync::mpsc::Receiver<String>, says: &str) -> String {
+    loop {
+        let line = lines.recv_timeout(Duration::from_secs(120)).unwrap_or_else(|_| panic!("nothing says `{says}`"));
+        if line.contains(says) {
+            return line;
+        }
+    }
+}
+
+#[cfg(unix)]
+fn interrupt(run: &Child) {
+    let pid = rustix::process::Pid::from_child(run);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it is signalled");
+}
+
+/// A unit that hangs is named while it runs, and a signal ends it at once: nobody waits for its deadline of an hour.
+#[cfg(unix)]
+#[test]
+fn a_run_that_hangs_says_where_and_a_signal_ends_it() {
+    let folder = folder();
+    let selection = ["ops.int.xor:u32:wg=64:boundary", "--backend", "test:hang", "--test-subjects", "--deadline", "3600s"];
+    let mut run = command(folder.path(), &[&selection[..], &["--state", "state"]].concat());
+    let mut run = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("vyre starts");
+    let err = lines(run.stderr.take().expect("it is piped"));
+    let line = next_line(&err, "still running");
+    assert!(line.contains("ops.int.xor:u32:wg=64:boundary:0 for "), "{line}");
+    let began = std::time::Instant::now();
+    interrupt(&run);
+    let line = next_line(&err, "stopping");
+    assert!(line.contains("1 unit is running; what is done is kept; again to stop now"), "{line}");
+    assert_eq!(run.wait().expect("it ends").code(), Some(3));
+    assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
+    // What is kept can be gone on with, by the same command.
+    let again = conform(folder.path(), &["ops.int.xor:u32:wg=64:boundary", "--backend", "bulk", "--state", "state"]);
+    assert!(again.0 == 2 && again.2.contains("has an interrupted run"), "{again:?}");
+}
+
+/// What runs in this process cannot be ended by itself: the second signal ends all of it, and the ledger is whole.
+#[cfg(unix)]
+#[test]
+fn a_second_signal_ends_a_run_at_once() {
+    let folder = folder();
+    let selection = ["ops.int", "--backend", "test:hang", "--test-subjects", "--in-process", "--jobs", "1", "--state", "state"];
+    let mut run = command(folder.path(), &selection);
+    let mut run = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("vyre starts");
+    let err = lines(run.stderr.take().expect("it is piped"));
+    next_line(&err, "still running: ops.int.xor");
+    interrupt(&run);
+    next_line(&err, "stopping");
+    interrupt(&run);
+    assert_eq!(run.wait().expect("it ends").code(), Some(3));
+    let (run, ..) = vyre_conform::ledger::Ledger::read(&folder.path().join("state")).expect("it can be read");
+    let mut units = 0;
+    vyre_conform::ledger::Store::for_each_unit(&run, &mut |_, _| units += 1).expect("it is whole");
+    assert!(units > 0);
+}
+
+/// What fails is told when it is found, a few lines for each op.
+#[test]
+fn failures_are_told_while_it_runs() {
+    let folder = folder();
+    let (code, _, err) = conform(folder.path(), &["ops.int.add:u32", "--backend", "mutant:operator/add.u32-is-sub"]);
+    let told: Vec<&str> = err.lines().filter(|line| line.starts_with("wrong: ops.int.add:u32:")).collect();
+    assert!(code == 1 && told.len() == 3 && told[2].contains("more of ops.int.add:u32"), "{err}");
+}
+
 #[test]
 fn two_runs_on_one_folder_the_second_is_refused() {
     let folder = folder();
@@ -295,6 +372,29 @@ fn a_run_is_signed_verified_and_audited() {
         assert_eq!(found, code, "{args}: {said}");
     }
     assert!(folder.path().join("page.html").exists());
+}
+
+/// Ops whose cases are whole dispatches or workgroups, with atomics in them, are reduced like programs that were generated.
+#[test]
+fn failing_atomics_are_reduced_to_small_programs() {
+    let folder = folder();
+    let sections = ["index.storage.atomic.add.lane:u32:wg=64:edges", "atomic.add.tickets:u32:wg=64:sampled", "--state", "state"];
+    let backend = ["--backend", "mutant:atomic/add.u32-gives-new-value"];
+    let (code, out, err) = conform(folder.path(), &[&sections[..], &backend].concat());
+    assert_eq!(code, 1, "{out}{err}");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_vyre"));
+    let output = command.args(["report", "state", "--json"]).current_dir(folder.path()).output().expect("vyre starts");
+    let lines = String::from_utf8(output.stdout).expect("it writes UTF-8");
+    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    for op in ["index.storage.atomic.add.lane:u32", "atomic.add.tickets:u32"] {
+        let of_op = |line: &&Value| line["type"] == "failure" && line.to_string().contains(op);
+        let failure = lines.iter().find(of_op).unwrap_or_else(|| panic!("no failure of {op}: {lines:?}"));
+        let reduced = &failure["reduced"]["failure"];
+        let (from, to) = (reduced["from_nodes"].as_u64(), reduced["nodes"].as_u64());
+        assert!(to < from && to <= Some(16), "{op}: {failure}");
+        let program = reduced["program"].as_str().expect("a program");
+        assert!(program.contains("atomic.add"), "{program}");
+    }
 }
 
 /// A planted fault, found by generated programs: made small, blamed on its op, and shown again by the command that the report has.

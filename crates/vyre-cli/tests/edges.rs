@@ -57,7 +57,7 @@ fn folder() -> TempDir {
 
 /// The same through a shell, which takes a command apart as people's do.
 fn shell(folder: &Path, command: &str) -> Called {
-    let words = command.strip_prefix("vyre ").unwrap_or_else(|| panic!("this is no command of ours: {command}"));
+    let words = command.strip_prefix("vyre ").unwrap_or_else(|| panic!("this is not a command of ours: {command}"));
     let script = format!("exec \"$0\" {words}");
     let output = Command::new("sh").args(["-c", &script, env!("CARGO_BIN_EXE_vyre")]).current_dir(folder).output();
     let output = output.expect("sh starts");

@@ -4,7 +4,7 @@
 //! overwritten. If the op has had another edition since, the reference says what is expected today.
 
 use crate::cases::Work;
-use crate::examine::{Both, Dispatch, Finding, FindingKind, Target, output_bytes};
+use crate::examine::{Both, Dispatch, Examiner, Finding, FindingKind, Target, output_bytes};
 use crate::ledger::{LedgerError, Range, remark};
 use crate::report::{ParityFailure, ReducedFailure};
 use crate::spec::frame;
@@ -12,10 +12,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use vyre_foundation::case::Case;
 use vyre_smith::subjects::expected;
-use vyre_worker::{Bundle, Failure, Kind, Outputs, Sequence, Subject, Verdict, judge};
+use vyre_worker::{Bundle, Failure, Kind, Outputs, Sequence, Verdict, judge};
 
 /// Failures of an op that are kept with all that shows them, in one run. All are counted.
 pub(crate) const KEPT: usize = 256;
+
+/// Where cases of earlier runs come from.
+const REGRESSION: &str = "regression";
 
 /// Those of them that are written as bundles.
 const BUNDLES: usize = 64;
@@ -30,6 +33,12 @@ pub(crate) struct Shown {
     pub failure: ParityFailure,
     /// Nothing if the case itself is wrong, so that it cannot be run, or is more than a dispatch.
     alone: Option<Alone>,
+    /// Of the first failure of a unit: the dispatch of several cases that it was a part of.
+    pub dispatch: Option<Case>,
+    /// What has to run before it in the same process, and who fails then, as the command line takes it.
+    pub after: Option<(Vec<Case>, String)>,
+    /// Why there is no smaller one, if somebody looked for one.
+    pub unreduced: Option<String>,
     /// The dispatches of a sequence, for people.
     steps: Option<String>,
     /// A smaller case that fails in the same way.
@@ -76,7 +85,7 @@ pub(crate) struct Place<'a> {
 impl Shown {
     /// A failure, and nothing to run again.
     fn of(failure: ParityFailure) -> Shown {
-        Shown { failure, alone: None, steps: None, smaller: None }
+        Shown { failure, alone: None, dispatch: None, after: None, unreduced: None, steps: None, smaller: None }
     }
 
     /// A finding about a case of these dispatches of a target.
@@ -150,9 +159,14 @@ impl Shown {
         }
     }
 
-    /// The case by itself, and what the device made of it.
-    pub fn alone(&self) -> Option<(&Case, &Result<Outputs, Failure>)> {
-        self.alone.as_ref().map(|alone| (&alone.case, &alone.found))
+    /// The case by itself, what is expected of it, and what the device made of it.
+    pub fn alone(&self) -> Option<(&Case, &Result<Outputs, Failure>, &Result<Outputs, Failure>)> {
+        self.alone.as_ref().map(|alone| (&alone.case, &alone.expected, &alone.found))
+    }
+
+    /// The whole dispatch stands for the failure from now on.
+    pub fn be_dispatch(&mut self, case: Case, expected: Result<Outputs, Failure>, found: Result<Outputs, Failure>) {
+        self.alone = Some(Alone { case, expected, found });
     }
 
     /// A finding about the law of an op. What is expected is what the device itself gave, so there is nothing to hold it to later.
@@ -174,6 +188,7 @@ impl Shown {
             Some(Smaller { subject, case, expected, found, failure: _ }) => (subject, case, expected, found, Some(alone.case)),
             None => (subject.to_string(), alone.case, alone.expected, alone.found, None),
         };
+        let (before, subject) = self.after.clone().unwrap_or((Vec::new(), subject));
         let kind = match self.failure.kind {
             FindingKind::Mismatch | FindingKind::Nondeterministic | FindingKind::Configuration => Kind::Bytes,
             FindingKind::Dispatch => Kind::Device,
@@ -185,7 +200,7 @@ impl Shown {
             kind,
             signature: self.failure.op_id.clone(),
             case,
-            before: Vec::new(),
+            before,
             expected,
             got: found,
             original,
@@ -244,10 +259,15 @@ impl Keeper {
         let kept = self.by_op.entry(shown.failure.op_id.clone()).or_default();
         *kept += 1;
         let file = match &self.folder {
-            Some(folder) if *kept <= BUNDLES || shown.smaller.is_some() => shown.write(folder, &self.subject)?,
+            Some(folder) if *kept <= BUNDLES || shown.smaller.is_some() || shown.after.is_some() => {
+                shown.write(folder, &self.subject)?
+            }
             Some(_) | None => None,
         };
         let is_first = self.shown.insert(shown.failure.unit.clone());
+        if let Some(why) = &shown.unreduced {
+            range.remarks.push((shown.failure.unit.clone(), remark::UNREDUCED, why.clone()));
+        }
         if let Some(steps) = shown.steps.filter(|_| is_first) {
             range.remarks.push((shown.failure.unit.clone(), remark::PROGRAM, steps));
         }
@@ -303,37 +323,50 @@ pub(crate) fn load(folder: &Path, ops: &BTreeMap<&str, u32>) -> Result<Vec<Bundl
     Ok(bundles.into_iter().filter(|bundle| ops.contains_key(bundle.signature.as_str())).collect())
 }
 
-/// Runs a case that failed once, twice; the failure, if it fails still.
-pub(crate) fn again(subject: &mut dyn Subject, bundle: &Bundle, version: u32) -> Option<ParityFailure> {
+/// What came of a case that failed once.
+pub(crate) enum Again {
+    Holds,
+    Fails(Box<ParityFailure>),
+    /// Nobody waited for it: others hang.
+    NotRun,
+}
+
+/// Runs a case that failed once, twice, each time after what has to come before it.
+pub(crate) fn again(examiner: &mut Examiner<'_>, bundle: &Bundle, version: u32) -> Again {
     let is_same = bundle.versions.get("spec").is_some_and(|spec| *spec == version.to_string());
     let expected = match &bundle.expected {
         Ok(_) | Err(Failure::Trap { .. }) if is_same => bundle.expected.clone(),
         _ => expected(&bundle.case),
     };
-    for answer in subject.run_batch(&[bundle.case.clone(), bundle.case.clone()]) {
+    if examiner.begin(REGRESSION, &bundle.signature).is_some() {
+        return Again::NotRun;
+    }
+    for answer in examiner.twice(&bundle.before, &bundle.case) {
         let (kind, message) = match judge(&expected, &answer.outcome) {
             Verdict::Agrees | Verdict::Skipped => continue,
+            Verdict::NotRun => return Again::NotRun,
             Verdict::Wrong(Kind::Bytes) => (FindingKind::Mismatch, "it still fails".to_string()),
             Verdict::Wrong(Kind::Reference) => (FindingKind::Case, "the reference no longer has an outcome for it".into()),
-            Verdict::Wrong(_) | Verdict::NotRun => {
+            Verdict::Wrong(_) => {
                 let how = answer.outcome.as_ref().err().map_or("no trap".into(), ToString::to_string);
                 (FindingKind::Dispatch, format!("it still fails: {how}"))
             }
         };
         let concat = |outcome: &Result<Outputs, Failure>| outcome.as_ref().map_or(Vec::new(), |outputs| outputs.concat());
-        return Some(ParityFailure {
+        return Again::Fails(Box::new(ParityFailure {
             op_id: bundle.signature.clone(),
-            generator: "regression".into(),
+            generator: REGRESSION.into(),
             input_label: bundle.hash(),
             input: bundle.case.inputs.concat(),
             gpu_output: concat(&answer.outcome),
             cpu_output: concat(&expected),
             message,
             spec_version: version,
-            workgroup_size: bundle.case.program.workgroup_size()[0],
+            // Of a case that was made small, the size at which it was found.
+            workgroup_size: bundle.original.as_ref().unwrap_or(&bundle.case).program.workgroup_size()[0],
             kind,
             unit: String::new(),
-        });
+        }));
     }
-    None
+    Again::Holds
 }

@@ -154,7 +154,7 @@ fn trial(spec: &OpSpec, number: u64) -> Trial {
         }
         Shape::Elements(_) | Shape::Workgroup(_) => {
             let cases = if matches!(spec.shape(), Shape::Elements(_)) { 40 } else { 2 };
-            let extent = spec.shape().extent(WORKGROUP).expect("it is no dispatch of its own");
+            let extent = spec.shape().extent(WORKGROUP).expect("it is not a dispatch of its own");
             let each: Vec<Vec<Vec<u8>>> = (number * cases..(number + 1) * cases).map(draw).collect();
             let inputs =
                 (0..spec.signature().inputs.len()).map(|n| each.iter().flat_map(|case| case[n].clone()).collect()).collect();

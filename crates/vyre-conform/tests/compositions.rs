@@ -45,7 +45,7 @@ fn reference(spec: &OpSpec, workgroup: u32, inputs: &[&[u8]], config: &DispatchC
 
 /// The dispatch of cases side by side.
 fn beside(spec: &OpSpec, workgroup: u32, cases: u64) -> DispatchConfig {
-    let extent = spec.shape().extent(workgroup).expect("it is no dispatch of its own");
+    let extent = spec.shape().extent(workgroup).expect("it is not a dispatch of its own");
     let invocations = cases * u64::from(extent.invocations);
     let program = spec.program([workgroup, 1, 1]);
     let interface = program.interface();
@@ -59,7 +59,7 @@ fn beside(spec: &OpSpec, workgroup: u32, cases: u64) -> DispatchConfig {
 
 fn side_by_side(spec: &OpSpec, workgroup: u32) {
     let cases = cases_of(spec.shape());
-    let extent = spec.shape().extent(workgroup).expect("it is no dispatch of its own");
+    let extent = spec.shape().extent(workgroup).expect("it is not a dispatch of its own");
     let bytes = |types: &[vyre_foundation::ir::DataType], counts: &[u32]| -> Vec<usize> {
         let bits = types.iter().map(|element| element.bits().expect("it has a size"));
         bits.zip(counts).map(|(bits, count)| (bits * u64::from(*count) / 8) as usize).collect()

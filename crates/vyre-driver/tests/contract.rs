@@ -118,7 +118,7 @@ fn an_audit_counts_what_is_known_and_rounds_down() {
         hit_rate_bps,
         below_alarm_threshold,
     };
-    assert_eq!(audit.snapshot(10_000), report(0, 0, 0, None, false), "no data is no alarm");
+    assert_eq!(audit.snapshot(10_000), report(0, 0, 0, None, false), "no data, so no alarm");
     audit.observe(None);
     assert_eq!(audit.snapshot(10_000), report(0, 0, 1, None, false));
     for hit in [true, true, false] {

@@ -135,7 +135,7 @@ fn what_is_no_file_is_unreadable_by_name() {
     let directory = Directory::new("no-file");
     let path = directory.file(0);
     fs::create_dir(&path).unwrap();
-    let Err(Miss::Unfit(why)) = directory.cache(LARGE).load(&key(0)) else { panic!("a directory is no file") };
+    let Err(Miss::Unfit(why)) = directory.cache(LARGE).load(&key(0)) else { panic!("a directory is not a file") };
     assert!(why.contains(path.to_str().unwrap()), "{why}");
     let error = directory.cache(LARGE).store(&key(0), b"x").unwrap_err();
     assert!(error.message().contains(path.to_str().unwrap()), "{error}");
@@ -208,7 +208,7 @@ fn a_file_that_cannot_be_opened_or_read_stays() {
     cache.store(&key(1), &payload(1)).unwrap();
     // Nobody but the superuser is refused because of permissions; everybody is if a name on the way is no directory.
     let inside = DiskCache::new(directory.file(1), LARGE);
-    let Err(Miss::Unreadable(why)) = inside.load(&key(1)) else { panic!("a file is no directory") };
+    let Err(Miss::Unreadable(why)) = inside.load(&key(1)) else { panic!("a file is not a directory") };
     assert!(why.contains(directory.file(1).to_str().unwrap()), "{why}");
     #[cfg(unix)]
     {

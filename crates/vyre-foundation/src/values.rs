@@ -46,7 +46,7 @@ pub fn encode(element: &DataType, list: &str) -> Result<Vec<u8>, String> {
         }
     }
     if !values.len().is_multiple_of(components) {
-        return Err(format!("{} components are no whole number of {element} elements", values.len()));
+        return Err(format!("{} components are not a whole number of {element} elements", values.len()));
     }
     let length = byte_length(element, (values.len() / components) as u64).ok_or("too many elements")?;
     let mut bytes = vec![0; length as usize];
@@ -54,6 +54,14 @@ pub fn encode(element: &DataType, list: &str) -> Result<Vec<u8>, String> {
         put(element, scalar, &mut bytes, i, parts)?;
     }
     Ok(bytes)
+}
+
+/// What stands before the name of a type in a sentence.
+fn article(scalar: Scalar) -> &'static str {
+    match scalar {
+        Scalar::Bool | Scalar::U32 | Scalar::U64 => "a",
+        Scalar::I32 | Scalar::I64 | Scalar::F32 | Scalar::F64 => "an",
+    }
 }
 
 /// The list as far as a message shows it.
@@ -93,18 +101,18 @@ fn put(element: &DataType, scalar: Scalar, bytes: &mut [u8], i: usize, parts: &[
         && let Some(raw) = only.strip_prefix('#')
     {
         let bits = u64::from_str_radix(raw, 16).ok().filter(|bits| width == 64 || bits >> width == 0);
-        let bits = bits.ok_or_else(|| format!("`{only}` is no {width} bits in hexadecimal"))?;
+        let bits = bits.ok_or_else(|| format!("`{only}` is not {width} bits in hexadecimal"))?;
         put_bits(bytes, i, width, bits);
         return Ok(());
     }
     let mut value = Value::default();
     for (slot, part) in value.0.iter_mut().zip(parts) {
-        *slot = parse_value(scalar, part).ok_or_else(|| format!("`{part}` is no {scalar}"))?;
+        *slot = parse_value(scalar, part).ok_or_else(|| format!("`{part}` is not {} {scalar}", article(scalar)))?;
     }
     if let vyre_spec::Storage::LoadOnly(_) = element.storage() {
         // There is no store that rounds to these; only the values they have can be written.
         let is = |bits: &u64| load(element, FloatMode::Ieee, &[*bits as u8], 0).scalar() == value.scalar();
-        let bits = (0..16).find(is).ok_or_else(|| format!("`{}` is none of the 16 values of {element}", parts[0]))?;
+        let bits = (0..16).find(is).ok_or_else(|| format!("`{}` is not one of the 16 values of {element}", parts[0]))?;
         put_bits(bytes, i, width, bits);
         return Ok(());
     }

@@ -278,6 +278,10 @@ impl Subject for BackendSubject {
         Ok(ran)
     }
 
+    fn renew(&mut self) {
+        self.open = None;
+    }
+
     /// On resident memory, in one submission.
     fn run_sequence(&mut self, sequence: &Sequence) -> Result<Outputs, Failure> {
         let backend = match self.open.take() {

@@ -3,10 +3,11 @@
 //! A panic hook is for the whole process. This one is put in once, takes the message of panics inside [`caught`], and leaves all
 //! others to the hook that was there before.
 
-use crate::subject::{Answer, Failure, Job, Outputs, Sequence, Subject};
+use crate::subject::{Answer, Failure, Job, Outputs, Patience, Sequence, Subject};
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::Once;
+use std::time::Duration;
 use vyre_driver::device::Ran;
 use vyre_foundation::case::Case;
 
@@ -84,6 +85,18 @@ impl<F: FnMut() -> Box<dyn Subject> + Send> Subject for Contained<F> {
 
     fn run_sequence(&mut self, sequence: &Sequence) -> Result<Outputs, Failure> {
         self.contain(|subject| subject.run_sequence(sequence))
+    }
+
+    fn deadline(&self) -> Option<Duration> {
+        self.subject.deadline()
+    }
+
+    fn wait_for(&mut self, patience: Patience) {
+        self.subject.wait_for(patience);
+    }
+
+    fn renew(&mut self) {
+        self.subject = (self.make)();
     }
 
     fn reuse(&mut self, outputs: Vec<Outputs>) {

@@ -17,8 +17,8 @@
 
 use crate::memory::{self, Layout, Region, status};
 use crate::message::{self, Batch, Run};
-use crate::process::{Process, Silence};
-use crate::subject::{Answer, Failure, Outputs, Sequence, SequenceStep, Subject};
+use crate::process::{Process, STOPPED, Silence, Stop};
+use crate::subject::{Answer, Failure, Outputs, Patience, Sequence, SequenceStep, Subject};
 use std::ops::Range;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -41,12 +41,21 @@ pub struct Settings {
     pub patience: Duration,
     /// Fresh processes that the search for the cases before a failure may use up.
     pub attempts: usize,
+    /// When to end the processes, whatever they run; what has no answer then was not run.
+    pub stop: Stop,
 }
 
 impl Default for Settings {
     /// One process, 64 cases at once, ten seconds for a case, thirty for a start.
     fn default() -> Self {
-        Settings { processes: 1, batch: 64, deadline: Duration::from_secs(10), patience: Duration::from_secs(30), attempts: 100 }
+        Settings {
+            processes: 1,
+            batch: 64,
+            deadline: Duration::from_secs(10),
+            patience: Duration::from_secs(30),
+            attempts: 100,
+            stop: Stop::default(),
+        }
     }
 }
 
@@ -69,12 +78,16 @@ pub struct Pool {
 struct Starter {
     command: Box<dyn Fn() -> Command + Send + Sync>,
     settings: Settings,
+    /// How long to wait for cases: the deadline of the settings, until somebody says otherwise.
+    patience: Patience,
 }
 
 /// The place of one process.
 #[derive(Default)]
 struct Slot {
     process: Option<Process>,
+    /// How long the next case may take.
+    deadline: Duration,
     /// Whether the process has not been given a case yet.
     is_fresh: bool,
     /// Batches that were sent, for their poison.
@@ -92,7 +105,8 @@ impl Pool {
     /// A pool of processes that `command` starts; each must call [`crate::serve_judge`]. The first is started at once, so that a
     /// command that does not work is told here, and gives the pool its name.
     pub fn start(command: impl Fn() -> Command + Send + Sync + 'static, settings: Settings) -> Result<Pool, String> {
-        let starter = Starter { command: Box::new(command), settings };
+        let patience = Patience::even(settings.deadline);
+        let starter = Starter { command: Box::new(command), settings, patience };
         let mut slots: Vec<Slot> = (0..starter.settings.processes.max(1)).map(|_| Slot::default()).collect();
         let name = slots[0].fresh(&starter)?;
         Ok(Pool { name, starter, slots })
@@ -150,6 +164,18 @@ impl Subject for Pool {
         });
         parts.sort_by_key(|(first, _)| *first);
         parts.into_iter().flat_map(|(_, part)| part).collect()
+    }
+
+    fn deadline(&self) -> Option<Duration> {
+        Some(self.starter.settings.deadline)
+    }
+
+    fn wait_for(&mut self, patience: Patience) {
+        self.starter.patience = patience;
+    }
+
+    fn renew(&mut self) {
+        self.slots.iter_mut().for_each(|slot| slot.process = None);
     }
 
     /// Kept until others are given back: no more than one batch had.
@@ -282,7 +308,7 @@ impl Slot {
     /// Puts a fresh process in place; gives the name of its subject.
     fn fresh(&mut self, starter: &Starter) -> Result<String, String> {
         self.process = None;
-        let (process, name) = Process::start((starter.command)(), starter.settings.patience)?;
+        let (process, name) = Process::start((starter.command)(), starter.settings.patience, &starter.settings.stop)?;
         self.stats.started += 1;
         self.process = Some(process);
         self.is_fresh = true;
@@ -301,10 +327,26 @@ impl Slot {
             }
         }
         let mut ahead = None;
+        let patience = starter.patience;
+        let mut hung = 0;
         // Those before have their answers.
         let mut at = 0;
         while at < left.len() {
             let left_now = &left[at..];
+            let over = if starter.settings.stop.is_said() {
+                Some(Failure::NotRun(STOPPED.into()))
+            } else if hung >= patience.hangs {
+                Some(Failure::GivenUp(format!("{hung} others that were to run with it hang")))
+            } else {
+                None
+            };
+            if let Some(over) = over {
+                // What it was sent ahead is not waited for.
+                self.process = None;
+                left_now.iter().for_each(|(n, _)| answers[*n] = Some(Err(over.clone()).into()));
+                break;
+            }
+            self.deadline = if hung == 0 { patience.deadline } else { patience.then };
             let part = first_part(left_now, starter);
             let first = part.len();
             let Ran { told, failure, in_fresh } = match ahead.take().map_or_else(|| self.send(starter, &part, None), Ok) {
@@ -329,6 +371,7 @@ impl Slot {
                 Some((Some(guilty), failure @ Failure::NotRun(_))) => answers[left_now[guilty].0] = Some(Err(failure).into()),
                 // It was the first in a fresh process, and to see it again takes another deadline.
                 Some((Some(guilty), failure @ Failure::Hung(_))) if in_fresh && guilty == 0 => {
+                    hung += 1;
                     answers[left_now[guilty].0] = Some(Err(failure).into());
                 }
                 Some((Some(0), failure @ Failure::WildWrite { .. })) => answers[left_now[0].0] = Some(Err(failure).into()),
@@ -337,9 +380,18 @@ impl Slot {
                     let found = self.each_alone(starter, &part);
                     left_now[..first].iter().zip(found).for_each(|((n, _), answer)| answers[*n] = Some(answer));
                 }
-                Some((Some(guilty), _)) => {
+                Some((Some(guilty), failure)) => {
+                    let is_hung = matches!(failure, Failure::Hung(_));
+                    if is_hung {
+                        // It has had its time; what is to be seen again is the same silence.
+                        self.deadline = patience.then;
+                    }
                     // How it failed is told by the run that shows it again.
                     let mut answer = self.investigate(starter, &part[..=guilty]);
+                    if let (true, Err(Failure::Hung(time))) = (is_hung, &mut answer.outcome) {
+                        hung += 1;
+                        *time = (*time).max(if hung == 1 { patience.deadline } else { patience.then });
+                    }
                     answer.after.iter_mut().for_each(|number| *number = left_now[*number].0);
                     answers[left_now[guilty].0] = Some(answer);
                 }
@@ -387,6 +439,9 @@ impl Slot {
 
     /// Puts cases in place and sends them to a process, which may have another batch already: that has the area `taken`.
     fn send(&mut self, starter: &Starter, cases: &[&Planned<'_>], taken: Option<Range<u64>>) -> Result<Sent, String> {
+        if starter.settings.stop.is_said() {
+            return Err(STOPPED.into());
+        }
         if taken.is_none() && self.process.as_ref().is_some_and(Process::goes_on) {
             // Why a process talks that nobody has asked is not known, and what it says next cannot be believed.
             self.stats.unexplained += 1;
@@ -408,9 +463,9 @@ impl Slot {
         let status = sent.status();
         let Sent { places, poison, in_fresh, has_company, area: _ } = sent;
         let Some(process) = &mut self.process else { unreachable!("it was sent to a process") };
-        let deadline = starter.settings.deadline;
+        let deadline = self.deadline;
         let mut told: Vec<Option<Told>> = (0..cases.len()).map(|_| None).collect();
-        let answered = process.answer(deadline, status.clone());
+        let answered = process.answer(deadline, status.clone(), &starter.settings.stop);
         let states: Vec<u64> = process.memory.words()[status].iter().map(memory::state).collect();
         let mut failure = None;
         let silence = match answered.and_then(|bytes| decode(process, &bytes, &states)) {
@@ -453,6 +508,7 @@ impl Slot {
                 Silence::Hung => Failure::Hung(deadline),
                 Silence::Ended => Failure::Crashed(process.last_words()),
                 Silence::Nonsense(what) => Failure::Crashed(format!("it answers nonsense: {what}")),
+                Silence::Stopped => Failure::NotRun(STOPPED.into()),
             };
             failure = Some((at, how));
             self.process = None;

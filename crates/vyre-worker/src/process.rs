@@ -15,6 +15,8 @@ use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long a process has to end after its channel is closed, and its last words to arrive.
@@ -43,6 +45,27 @@ pub(crate) struct Process {
     pub(crate) encoding: Encoding,
 }
 
+/// Says when nothing more is to be waited for.
+#[derive(Clone, Default, Debug)]
+pub struct Stop(Option<Arc<AtomicBool>>);
+
+impl Stop {
+    /// When this becomes true.
+    #[must_use]
+    pub fn when(flag: Arc<AtomicBool>) -> Stop {
+        Stop(Some(flag))
+    }
+
+    /// Whether it is so.
+    #[must_use]
+    pub fn is_said(&self) -> bool {
+        self.0.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed))
+    }
+}
+
+/// What is said about cases that did not run for that reason.
+pub(crate) const STOPPED: &str = "it was stopped";
+
 /// Why no message came.
 #[derive(Debug)]
 pub(crate) enum Silence {
@@ -52,11 +75,13 @@ pub(crate) enum Silence {
     Hung,
     /// What it sends is no message.
     Nonsense(String),
+    /// Nobody wants to know any more.
+    Stopped,
 }
 
 impl Process {
     /// Starts a process and waits until it says which subject it is.
-    pub(crate) fn start(mut command: Command, patience: Duration) -> Result<(Process, String), String> {
+    pub(crate) fn start(mut command: Command, patience: Duration, stop: &Stop) -> Result<(Process, String), String> {
         let program = command.get_program().to_owned();
         let cannot = |error: io::Error| format!("cannot start `{}`: {error}", program.display());
         let memory = Shared::new(MEMORY).map_err(|error| format!("no shared memory: {error}"))?;
@@ -90,10 +115,11 @@ impl Process {
         };
         let hello = encoding.encode(&hello)?;
         process.send(&hello)?;
-        let greeting = process.answer(patience, 0..0).map_err(|silence| match silence {
+        let greeting = process.answer(patience, 0..0, stop).map_err(|silence| match silence {
             Silence::Hung => format!("the worker sent no greeting within {patience:?}"),
             Silence::Ended => format!("the worker ended before it sent a greeting: {}", process.last_words()),
             Silence::Nonsense(what) => format!("the worker's greeting is wrong: {what}"),
+            Silence::Stopped => STOPPED.into(),
         })?;
         let greeting: Greeting =
             encoding.decode(&greeting).map_err(|error| format!("the worker's greeting is wrong: {error}"))?;
@@ -136,8 +162,9 @@ impl Process {
         !self.arrived.is_empty()
     }
 
-    /// Waits for the answer to the oldest message that has none, as long as one of these status words grows at least once in every `limit`.
-    pub(crate) fn answer(&mut self, limit: Duration, words: Range<usize>) -> Result<Vec<u8>, Silence> {
+    /// Waits for the answer to the oldest message that has none, as long as one of these status words grows at least once in every `limit`
+    /// and nobody says stop.
+    pub(crate) fn answer(&mut self, limit: Duration, words: Range<usize>, stop: &Stop) -> Result<Vec<u8>, Silence> {
         let mut seen = self.progress(words.clone());
         let mut since = Instant::now();
         // How often progress is looked at, which costs something and makes the limit inexact.
@@ -145,6 +172,9 @@ impl Process {
         loop {
             if let Some(answer) = self.message()? {
                 return Ok(answer);
+            }
+            if stop.is_said() {
+                return Err(Silence::Stopped);
             }
             let now = self.progress(words.clone());
             if now > seen {

@@ -47,8 +47,10 @@ pub enum Failure {
         /// How far from it; of an input the first byte that is changed.
         offset: u64,
     },
-    /// Nothing was learned: no process could be started to run the case.
+    /// Nothing was learned: no process could be started to run the case, or it was told to stop.
     NotRun(String),
+    /// The case was not run, or nobody waited for it any longer: others that were asked for with it hang.
+    GivenUp(String),
 }
 
 impl fmt::Display for Failure {
@@ -63,7 +65,7 @@ impl fmt::Display for Failure {
             Failure::Hung(time) => write!(f, "gave no answer for {time:?}"),
             Failure::Device(why) => write!(f, "device failed: {why}"),
             Failure::WildWrite { buffer, side, offset } => write!(f, "wild write: {side} {buffer}, byte {offset}"),
-            Failure::NotRun(why) => write!(f, "not run: {why}"),
+            Failure::NotRun(why) | Failure::GivenUp(why) => write!(f, "not run: {why}"),
         }
     }
 }
@@ -78,7 +80,9 @@ impl Failure {
             | Failure::OutOfFuel
             | Failure::Panicked(_)
             | Failure::Device(_) => true,
-            Failure::Crashed(_) | Failure::Hung(_) | Failure::WildWrite { .. } | Failure::NotRun(_) => false,
+            Failure::Crashed(_) | Failure::Hung(_) | Failure::WildWrite { .. } | Failure::NotRun(_) | Failure::GivenUp(_) => {
+                false
+            }
         }
     }
 }
@@ -202,6 +206,25 @@ impl From<Result<Outputs, Failure>> for Answer {
     }
 }
 
+/// How long somebody waits for the cases of one call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Patience {
+    /// For each case, until one hangs.
+    pub deadline: Duration,
+    /// For each case after one that hung.
+    pub then: Duration,
+    /// How many may hang; after that many the others of the call are [`Failure::GivenUp`].
+    pub hangs: usize,
+}
+
+impl Patience {
+    /// The same time for every case, however many hang.
+    #[must_use]
+    pub fn even(deadline: Duration) -> Patience {
+        Patience { deadline, then: deadline, hangs: usize::MAX }
+    }
+}
+
 /// Something that runs programs and is judged by their bytes.
 ///
 /// The judge has validated the program and checked that inputs and launch fit it. A subject may keep what it compiled for the next
@@ -244,6 +267,21 @@ pub trait Subject: Send {
     fn run_batch(&mut self, cases: &[Case]) -> Vec<Answer> {
         cases.iter().map(|case| self.run(case).into()).collect()
     }
+
+    /// How long a case may take by itself, if this subject looks at the clock and ends what takes longer.
+    fn deadline(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Waits so long from the next call on. A subject that has no deadline does not listen.
+    fn wait_for(&mut self, patience: Patience) {
+        let _ = patience;
+    }
+
+    /// Begins anew, as if nothing had run: a fresh process, a device that was just opened.
+    ///
+    /// As it stands here nothing is done; a subject that can remember anything implements it.
+    fn renew(&mut self) {}
 
     /// Takes outputs back that nobody looks at any more, so that later ones have their memory: fresh memory costs as much as all the rest
     /// of a large case's way to another process and back.

@@ -102,7 +102,7 @@ pub fn judge(expected: &Result<Outputs, Failure>, got: &Result<Outputs, Failure>
         Err(Failure::Hung(_)) => Verdict::Wrong(Kind::Hang),
         Err(Failure::Device(_)) => Verdict::Wrong(Kind::Device),
         Err(Failure::WildWrite { .. }) => Verdict::Wrong(Kind::WildWrite),
-        Err(Failure::NotRun(_)) => Verdict::NotRun,
+        Err(Failure::NotRun(_) | Failure::GivenUp(_)) => Verdict::NotRun,
     }
 }
 
@@ -127,6 +127,7 @@ mod tests {
             (trap_in([0, 1, 0]), trap_in([0, 0, 1]), Verdict::Wrong(Kind::Trap)),
             (trap(1), Err(Failure::Unsupported("f64".into())), Verdict::Skipped),
             (bytes(1), Err(Failure::NotRun("no process".into())), Verdict::NotRun),
+            (bytes(1), Err(Failure::GivenUp("others hang".into())), Verdict::NotRun),
             (bytes(1), Err(Failure::Refused("no".into())), Verdict::Wrong(Kind::Refused)),
             (bytes(1), Err(Failure::OutOfFuel), Verdict::Wrong(Kind::Fuel)),
             (Err(Failure::OutOfFuel), Err(Failure::OutOfFuel), Verdict::Wrong(Kind::Reference)),

@@ -3,10 +3,12 @@
 //! The worker is this test program itself, started again to run `the_worker` alone.
 
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use vyre_driver::device::Ran;
 use vyre_foundation::ir::{BufferDecl, DataType, Program};
-use vyre_worker::{Answer, Case, Failure, Job, Outputs, Pool, Settings, Side, Subject, serve_judge};
+use vyre_worker::{Answer, Case, Failure, Job, Outputs, Patience, Pool, Settings, Side, Stop, Subject, serve_judge};
 
 const ROLE: &str = "VYRE_TEST_WORKER";
 
@@ -240,7 +242,7 @@ fn run(pool: &mut Pool, words: &[&str], guilty: &[usize]) -> Vec<Answer> {
 fn crash(answer: &Answer) -> &str {
     match &answer.outcome {
         Err(Failure::Crashed(how)) => how,
-        other => panic!("this is no crash: {other:?}"),
+        other => panic!("this is not a crash: {other:?}"),
     }
 }
 
@@ -278,6 +280,48 @@ fn a_hang_is_one_case_and_its_process_is_ended() {
     assert!(answers.iter().all(|answer| *answer == Err(Failure::Hung(settings().deadline)).into()), "{answers:?}");
     assert_ne!(pool.process_ids(), before);
     assert!(before.iter().all(|id| !is_running(*id)));
+}
+
+#[test]
+fn after_one_that_hangs_others_get_less_time_and_after_some_none() {
+    let mut pool = pool(settings());
+    let (deadline, then) = (Duration::from_millis(2500), Duration::from_millis(900));
+    pool.wait_for(Patience { deadline, then, hangs: 2 });
+    let answers = run(&mut pool, &["one", "hang", "two", "spin", "three", "hang", "four"], &[1, 3, 4, 5, 6]);
+    assert_eq!(answers[0].outcome, Err(Failure::Hung(deadline)));
+    assert_eq!(answers[1].outcome, Err(Failure::Hung(then)));
+    assert!(answers[2..].iter().all(|answer| matches!(answer.outcome, Err(Failure::GivenUp(_)))), "{answers:?}");
+    // The next call begins anew.
+    let answers = run(&mut pool, &["five", "hang", "six"], &[1]);
+    assert_eq!(answers[0].outcome, Err(Failure::Hung(deadline)));
+}
+
+#[test]
+fn a_pool_that_is_stopped_ends_its_processes_and_runs_nothing_more() {
+    let flag = Arc::new(AtomicBool::new(false));
+    let deadline = Duration::from_secs(600);
+    let mut pool = pool(Settings { deadline, stop: Stop::when(flag.clone()), batch: 2, ..settings() });
+    let before = pool.process_ids();
+    let began = Instant::now();
+    let stopping = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(500));
+        flag.store(true, Ordering::Relaxed);
+    });
+    let answers = run(&mut pool, &["hang", "one", "two", "three", "four"], &[0, 1, 2, 3, 4]);
+    stopping.join().expect("it ends");
+    assert!(answers.iter().all(|answer| matches!(answer.outcome, Err(Failure::NotRun(_)))), "{answers:?}");
+    assert!(began.elapsed() < deadline / 10);
+    assert!(before.iter().all(|id| !is_running(*id)) && pool.process_ids().is_empty());
+}
+
+#[test]
+fn a_pool_that_is_renewed_remembers_nothing() {
+    let mut pool = pool(settings());
+    run(&mut pool, &["a", "b"], &[]);
+    pool.renew();
+    // In the process before this it would have crashed.
+    run(&mut pool, &["c"], &[]);
+    assert_eq!((pool.stats().started, pool.stats().unexplained), (2, 0));
 }
 
 #[test]
@@ -352,8 +396,8 @@ fn a_worker_that_cannot_start_is_told() {
 
 #[test]
 fn a_worker_that_cannot_start_again_leaves_cases_that_were_not_run() {
-    let started = std::sync::atomic::AtomicUsize::new(0);
-    let once = move || match started.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
+    let started = AtomicUsize::new(0);
+    let once = move || match started.fetch_add(1, Ordering::Relaxed) {
         0 => worker("obedient")(),
         _ => worker("refuses")(),
     };

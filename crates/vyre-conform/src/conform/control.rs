@@ -38,7 +38,7 @@ pub(super) struct Control {
 pub(super) struct Found {
     /// What was planted.
     planted: String,
-    /// Whether it was found out; `None` if the device cannot run the unit, so that nothing could be planted.
+    /// Whether it was found out; `None` if the device cannot run the unit, or hangs on it, so that nothing could be planted.
     is_noticed: Option<bool>,
 }
 
@@ -101,7 +101,8 @@ fn showing(plan: &Plan, unit: Unit, from: u64, seed: u64, most_groups: u64) -> O
 
 impl Found {
     fn new(planted: String, done: &UnitDone) -> Found {
-        Found { planted, is_noticed: done.skipped.is_none().then_some(done.record.failed > 0) }
+        let is_judged = done.skipped.is_none() && (done.given_up.is_none() || done.record.tested > 0);
+        Found { planted, is_noticed: is_judged.then_some(done.record.failed > 0) }
     }
 
     /// What is remarked about it.

@@ -16,22 +16,23 @@ use crate::cert::Rerun;
 use crate::date::Date;
 use crate::error::RunError;
 use crate::evidence::{RunData, Verdict};
-use crate::examine::Examiner;
+use crate::examine::{Examiner, FindingKind, Hangs};
 use crate::expectations::{Expectations, Judged};
 use crate::ledger::{
     Controls, Identity, Ledger, LedgerError, Places, Range, RunInfo, StillFailing, Store, UnitRecord, remark, settings,
 };
 use crate::plan::{Plan, Unit, What};
-use crate::regression::{self, Keeper};
+use crate::regression::{self, Again as Replayed, Keeper};
 use crate::report::{ParityFailure, RunReport, Summary};
 use crate::stream::gather;
 use control::{Control, Found};
 use reduction::Reductions;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 use unit::UnitDone;
 pub(crate) use unit::examine as examine_unit;
@@ -80,9 +81,35 @@ pub struct Options<'a> {
     pub controls: bool,
     /// What is known to fail.
     pub known: Expectations,
-    /// Becomes true when the run is to stop: what is done is committed.
+    /// Becomes true when the run is to stop: what is done is committed. Units that are running run to their end, unless the device gives
+    /// up at the same sign, as worker processes do; a unit that was given up runs again when the run goes on.
     pub stop: &'a AtomicBool,
 }
+
+/// What is told of a run while it runs.
+#[derive(Clone, Debug)]
+pub enum Event<'a> {
+    /// Units were committed.
+    Committed(Progress<'a>),
+    /// A case failed that is kept, or a dispatch hangs. It is told when it is found, which may be long before its unit is committed.
+    Found {
+        /// The op.
+        op: &'a str,
+        /// The section.
+        section: &'a str,
+        /// One word for how it fails.
+        how: &'a str,
+        /// What is wrong, for people.
+        message: &'a str,
+    },
+    /// No unit has ended for [`SILENCE`], or again for as long: those that run, with the time since when.
+    Waiting(&'a [(String, Duration)]),
+    /// The run was told to stop, and so many units are running.
+    Stopping(usize),
+}
+
+/// How long nothing may be told while units run.
+pub const SILENCE: Duration = Duration::from_secs(10);
 
 /// How far a run is.
 #[derive(Clone, Debug)]
@@ -111,10 +138,34 @@ pub struct Conformed {
     pub verdict: Verdict,
 }
 
+/// What a thread tells.
+enum Told {
+    Done(Done),
+    /// A dispatch of this section took its whole deadline.
+    Hung(String, Duration),
+}
+
 /// What a thread found out about a unit.
 struct Done {
     number: u64,
     outcome: Result<Outcome, String>,
+}
+
+/// Units that run, and since when, by thread.
+struct Running(Mutex<Vec<Option<(u64, Instant)>>>);
+
+impl Running {
+    fn new(threads: usize) -> Running {
+        Running(Mutex::new(vec![None; threads]))
+    }
+
+    fn set(&self, thread: usize, unit: Option<u64>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)[thread] = unit.map(|number| (number, Instant::now()));
+    }
+
+    fn now(&self) -> Vec<(u64, Instant)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().flatten().copied().collect()
+    }
 }
 
 enum Outcome {
@@ -131,7 +182,7 @@ pub fn run(
     plan: &Plan,
     tested: &Tested<'_>,
     options: &Options<'_>,
-    tell: &mut dyn FnMut(&Progress<'_>),
+    tell: &mut dyn FnMut(&Event<'_>),
 ) -> Result<Conformed, RunError> {
     let (shard, shards) = options.shard;
     if shard >= shards {
@@ -159,7 +210,8 @@ pub fn run(
         ledger.describe(&plan.sections().iter().map(|section| section.info.clone()).collect::<Vec<_>>())?;
         ledger.set_info(&info)?;
     }
-    let (summary, failures) = regressions(plan, tested, options)?;
+    let hangs = Arc::new(Hangs::default());
+    let (summary, failures) = regressions(plan, tested, options, &hangs, tell)?;
     let still = |failure: &ParityFailure| StillFailing {
         op: failure.op_id.clone(),
         workgroup: failure.workgroup_size,
@@ -189,6 +241,7 @@ pub fn run(
         units: (done.len() as u64, mine),
         began: Instant::now(),
         committed: Instant::now(),
+        heard: Instant::now(),
         cases_now: 0,
         problem: None,
     };
@@ -197,14 +250,16 @@ pub fn run(
     let jobs = Mutex::new(Jobs { position: 0, shard, shards, mine, done, controls_done, places, pending: None });
     let threads = options.threads.max(1);
     let quit = AtomicBool::new(false);
+    let running = Running::new(threads);
     std::thread::scope(|scope| -> Result<(), RunError> {
         let (sender, receiver) = channel();
-        for _ in 0..threads {
-            let (sender, jobs, quit, reductions) = (sender.clone(), &jobs, &quit, &reductions);
-            scope.spawn(move || work(plan, tested, options, jobs, &sender, quit, reductions));
+        let hands = Hands { plan, tested, options, jobs: &jobs, quit: &quit, reductions: &reductions, running: &running };
+        for thread in 0..threads {
+            let (sender, hangs) = (sender.clone(), hangs.clone());
+            scope.spawn(move || hands.work(thread, &sender, hangs));
         }
         drop(sender);
-        let taken = coordinator.take_in(&receiver, tell);
+        let taken = coordinator.take_in(&receiver, &running, options.stop, tell);
         // Threads end by themselves when there is nothing left; after a problem they are told to.
         quit.store(true, Ordering::Relaxed);
         taken
@@ -284,7 +339,13 @@ fn identity(plan: &Plan, tested: &Tested<'_>, options: &Options<'_>) -> Identity
 }
 
 /// What failed before, first.
-fn regressions(plan: &Plan, tested: &Tested<'_>, options: &Options<'_>) -> Result<(Summary, Vec<ParityFailure>), RunError> {
+fn regressions(
+    plan: &Plan,
+    tested: &Tested<'_>,
+    options: &Options<'_>,
+    hangs: &Arc<Hangs>,
+    tell: &mut dyn FnMut(&Event<'_>),
+) -> Result<(Summary, Vec<ParityFailure>), RunError> {
     let mut summary = Summary::default();
     let mut failures = Vec::new();
     let Some(folder) = &options.state else { return Ok((summary, failures)) };
@@ -294,11 +355,37 @@ fn regressions(plan: &Plan, tested: &Tested<'_>, options: &Options<'_>) -> Resul
     if bundles.is_empty() {
         return Ok((summary, failures));
     }
-    let mut subject = (tested.make)(&tested.forms[0]).map_err(RunError::Stopped)?;
+    let mut examiners: BTreeMap<&str, Examiner<'_>> = BTreeMap::new();
+    let began = Instant::now();
+    let mut told = Instant::now();
     for bundle in bundles {
-        let found = regression::again(&mut *subject, &bundle, versions[bundle.signature.as_str()]);
+        if options.stop.load(Ordering::Relaxed) {
+            break;
+        }
+        if told.elapsed() > SILENCE {
+            told = Instant::now();
+            tell(&Event::Waiting(&[("cases that failed in an earlier run".to_string(), began.elapsed())]));
+        }
+        // In the form in which it failed, if there is such a form today.
+        let form = tested.forms.iter().find(|form| **form == bundle.subject).unwrap_or(&tested.forms[0]);
+        let examiner = match examiners.entry(form) {
+            Entry::Occupied(there) => there.into_mut(),
+            Entry::Vacant(place) => {
+                let subject = (tested.make)(form).map_err(RunError::Stopped)?;
+                place.insert(Examiner::new(vec![subject]).with_hangs(hangs.clone(), Box::new(|_, _| ())))
+            }
+        };
+        let found = match regression::again(examiner, &bundle, versions[bundle.signature.as_str()]) {
+            Replayed::Holds => None,
+            Replayed::Fails(failure) => Some(*failure),
+            // The run goes on to those that the device has time for, and fails by the one that hung.
+            Replayed::NotRun => continue,
+        };
         let failed = u64::from(found.is_some());
         summary.add(&Summary { tested: 1, passed: 1 - failed, failed, regressions: 1, ..Summary::default() });
+        if let Some(failure) = &found {
+            found_one(failure, tell);
+        }
         failures.extend(found);
     }
     Ok((summary, failures))
@@ -330,10 +417,17 @@ fn verdict(report: &RunReport, info: &RunInfo, options: &Options<'_>, is_complet
         let why = report.skipped.first().map_or(String::new(), |remark| format!(" ({}: {})", remark.section, remark.what));
         return none(format!("nothing was tested: the device cannot run any of it{why}"));
     }
-    if mine > 0 && info.controls.ran == 0 {
+    // A device that hangs on all that there is fails, although nothing can be planted in what it gives.
+    if mine > 0 && info.controls.ran == 0 && report.given_up.is_empty() {
         return none("no control could be planted".into());
     }
-    if report.summary.failed > 0 { Verdict::Fails } else { Verdict::Holds }
+    if report.summary.failed > 0 {
+        return Verdict::Fails;
+    }
+    match report.given_up.first() {
+        Some(remark) => none(format!("{} was not run: {}", remark.section, remark.what)),
+        None => Verdict::Holds,
+    }
 }
 
 /// What is to be run, handed out one by one.
@@ -376,39 +470,75 @@ impl Iterator for Jobs {
     }
 }
 
-/// One thread.
-fn work(
-    plan: &Plan,
-    tested: &Tested<'_>,
-    options: &Options<'_>,
-    jobs: &Mutex<Jobs>,
-    sender: &Sender<Done>,
-    quit: &AtomicBool,
-    reductions: &Reductions,
-) {
-    let subjects: Result<Vec<Box<dyn Subject>>, String> = tested.forms.iter().map(|form| (tested.make)(form)).collect();
-    let mut examiner = match subjects {
-        Ok(subjects) => Examiner::new(subjects),
-        Err(why) => {
-            // Nobody listens if another thread has had the same problem.
-            let _ = sender.send(Done { number: 0, outcome: Err(why) });
-            return;
-        }
+/// Tells of a failure when it is found.
+fn found_one(failure: &ParityFailure, tell: &mut dyn FnMut(&Event<'_>)) {
+    let how = match failure.kind {
+        FindingKind::Mismatch => "wrong",
+        FindingKind::Nondeterministic => "nondeterministic",
+        FindingKind::Dispatch => "failed",
+        FindingKind::Configuration => "wrong configuration",
+        FindingKind::Case => "wrong case",
+        FindingKind::Disputed => "disputed",
     };
-    loop {
-        if options.stop.load(Ordering::Relaxed) || quit.load(Ordering::Relaxed) {
-            return;
-        }
-        let job = jobs.lock().map(|mut jobs| jobs.next()).unwrap_or_default();
-        let Some((number, control)) = job else { return };
-        let (unit, seed, groups) = (plan.unit(number), options.seed, tested.most_groups);
-        let outcome = match control {
-            None => examine_and_reduce(plan, tested, unit, &mut examiner, seed, reductions, options.stop).map(Outcome::Unit),
-            Some(control) => control.run(plan, unit, &mut examiner, seed, groups).map(Outcome::Control),
+    let section = if failure.unit.is_empty() { "an earlier run" } else { &failure.unit };
+    tell(&Event::Found { op: &failure.op_id, section, how, message: &failure.message });
+}
+
+/// What all threads share.
+#[derive(Clone, Copy)]
+struct Hands<'a> {
+    plan: &'a Plan,
+    tested: &'a Tested<'a>,
+    options: &'a Options<'a>,
+    jobs: &'a Mutex<Jobs>,
+    quit: &'a AtomicBool,
+    reductions: &'a Reductions,
+    running: &'a Running,
+}
+
+impl Hands<'_> {
+    /// One thread.
+    fn work(self, thread: usize, sender: &Sender<Told>, hangs: Arc<Hangs>) {
+        let Hands { plan, tested, options, jobs, quit, reductions, running } = self;
+        let is_stopped = || options.stop.load(Ordering::Relaxed) || quit.load(Ordering::Relaxed);
+        let subjects: Result<Vec<Box<dyn Subject>>, String> = tested.forms.iter().map(|form| (tested.make)(form)).collect();
+        let mut examiner = match subjects {
+            // Nobody listens any more if the run has ended meanwhile.
+            Ok(subjects) => Examiner::new(subjects).with_history().with_hangs(
+                hangs,
+                Box::new(|section, time| {
+                    let _ = sender.send(Told::Hung(section.into(), time));
+                }),
+            ),
+            // What could not be had because the run was told to stop is no problem.
+            Err(_) if is_stopped() => return,
+            Err(why) => {
+                // Nobody listens if another thread has had the same problem.
+                let _ = sender.send(Told::Done(Done { number: 0, outcome: Err(why) }));
+                return;
+            }
         };
-        let is_over = outcome.is_err();
-        if sender.send(Done { number, outcome }).is_err() || is_over {
-            return;
+        loop {
+            if is_stopped() {
+                return;
+            }
+            let job = jobs.lock().map(|mut jobs| jobs.next()).unwrap_or_default();
+            let Some((number, control)) = job else { return };
+            running.set(thread, Some(number));
+            let (unit, seed, groups) = (plan.unit(number), options.seed, tested.most_groups);
+            let outcome = match control {
+                None => examine_and_reduce(plan, tested, unit, &mut examiner, seed, reductions, options.stop).map(Outcome::Unit),
+                Some(control) => control.run(plan, unit, &mut examiner, seed, groups).map(Outcome::Control),
+            };
+            running.set(thread, None);
+            let is_over = outcome.is_err();
+            if is_over && is_stopped() {
+                // The device was ended in the middle of it; the unit runs again when the run goes on.
+                return;
+            }
+            if sender.send(Told::Done(Done { number, outcome })).is_err() || is_over {
+                return;
+            }
         }
     }
 }
@@ -424,11 +554,12 @@ fn examine_and_reduce(
     stop: &AtomicBool,
 ) -> Result<UnitDone, String> {
     let mut done = examine_unit(plan, unit, examiner, seed, tested.most_groups, None)?;
-    if let What::Whole(_) = plan.sections()[unit.section].what {
-        let salt = unit::salt(plan, unit, seed);
-        let form = &tested.forms[salt as usize % tested.forms.len()];
-        reductions.reduce(&mut done.shown, examiner, salt, form, stop);
-    }
+    let kind = match plan.sections()[unit.section].what {
+        What::Whole(_) => reduction::Of::Programs,
+        What::Op { .. } => reduction::Of::Op,
+        What::Law { .. } => reduction::Of::Law,
+    };
+    reductions.reduce(kind, &mut done.shown, examiner, unit::salt(plan, unit, seed), &tested.forms, stop);
     Ok(done)
 }
 
@@ -439,6 +570,9 @@ fn gather_unit(section: &str, unit: UnitDone, keeper: &mut Keeper, range: &mut R
     }
     if let Some(why) = unit.skipped {
         range.remarks.push((section.to_string(), remark::SKIPPED, why));
+    }
+    if let Some(why) = unit.given_up {
+        range.remarks.push((section.to_string(), remark::GIVEN_UP, why));
     }
     range.units.push((section.to_string(), unit.record));
     Ok(())
@@ -457,20 +591,57 @@ struct Coordinator<'a> {
     units: (u64, u64),
     began: Instant,
     committed: Instant,
+    /// When something was told last, or a unit ended.
+    heard: Instant,
     cases_now: u64,
     problem: Option<String>,
 }
 
+/// How often signs are looked for.
+const LOOK: Duration = Duration::from_millis(50);
+
 impl Coordinator<'_> {
-    fn take_in(&mut self, receiver: &Receiver<Done>, tell: &mut dyn FnMut(&Progress<'_>)) -> Result<(), RunError> {
+    fn take_in(
+        &mut self,
+        receiver: &Receiver<Told>,
+        running: &Running,
+        stop: &AtomicBool,
+        tell: &mut dyn FnMut(&Event<'_>),
+    ) -> Result<(), RunError> {
+        let mut is_stopping = false;
         loop {
-            match receiver.recv_timeout(Duration::from_millis(200)) {
-                Ok(done) => self.take(done)?,
+            match receiver.recv_timeout(LOOK) {
+                Ok(Told::Done(done)) => {
+                    self.heard = Instant::now();
+                    self.take(done, tell)?;
+                }
+                Ok(Told::Hung(section, time)) => {
+                    self.heard = Instant::now();
+                    let op = self.plan.sections().iter().find(|it| it.info.id == section).map_or("", |it| &it.info.op);
+                    let message = format!("a dispatch gave no answer for {time:?}");
+                    tell(&Event::Found { op, section: &section, how: "hangs", message: &message });
+                }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Ok(()),
             }
             if self.problem.is_some() {
                 return Ok(());
+            }
+            if !is_stopping && stop.load(Ordering::Relaxed) {
+                is_stopping = true;
+                tell(&Event::Stopping(running.now().len()));
+                self.commit(tell)?;
+            }
+            if self.heard.elapsed() >= SILENCE {
+                self.heard = Instant::now();
+                let name = |(number, since): (u64, Instant)| {
+                    let unit = self.plan.unit(number);
+                    (format!("{}:{}", self.plan.sections()[unit.section].info.id, unit.first), since.elapsed())
+                };
+                let running: Vec<(String, Duration)> = running.now().into_iter().map(name).collect();
+                if !running.is_empty() {
+                    tell(&Event::Waiting(&running));
+                }
             }
             if self.committed.elapsed() >= gather(self.began.elapsed()) {
                 self.commit(tell)?;
@@ -478,7 +649,7 @@ impl Coordinator<'_> {
         }
     }
 
-    fn take(&mut self, done: Done) -> Result<(), RunError> {
+    fn take(&mut self, done: Done, tell: &mut dyn FnMut(&Event<'_>)) -> Result<(), RunError> {
         let at = self.plan.unit(done.number);
         let section = &self.plan.sections()[at.section].info.id;
         let unit = match done.outcome {
@@ -495,10 +666,11 @@ impl Coordinator<'_> {
         };
         self.gathered.add(&unit.record.counts());
         self.last_section.clone_from(section);
+        unit.shown.iter().for_each(|shown| found_one(&shown.failure, tell));
         Ok(gather_unit(section, unit, &mut self.keeper, &mut self.range)?)
     }
 
-    fn commit(&mut self, tell: &mut dyn FnMut(&Progress<'_>)) -> Result<(), RunError> {
+    fn commit(&mut self, tell: &mut dyn FnMut(&Event<'_>)) -> Result<(), RunError> {
         let range = std::mem::take(&mut self.range);
         self.ledger.commit(&range)?;
         self.committed = Instant::now();
@@ -506,13 +678,13 @@ impl Coordinator<'_> {
         let gathered = std::mem::take(&mut self.gathered);
         self.cases_now += gathered.tested;
         self.progress.add(&gathered);
-        tell(&Progress {
+        tell(&Event::Committed(Progress {
             summary: self.progress,
             units: self.units,
             section: &self.last_section,
             elapsed: self.began.elapsed(),
             cases_now: self.cases_now,
-        });
+        }));
         Ok(())
     }
 }

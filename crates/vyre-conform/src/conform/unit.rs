@@ -19,6 +19,8 @@ pub(crate) struct UnitDone {
     /// The first of the failures.
     pub shown: Vec<Shown>,
     pub skipped: Option<String>,
+    /// Why cases of it were given up: they are neither judged nor skipped.
+    pub given_up: Option<String>,
 }
 
 /// Runs and judges a unit.
@@ -38,6 +40,11 @@ pub(crate) fn examine(
     let info = &section.info;
     let salt = salt(plan, unit, seed);
     examiner.flip = flip;
+    if let Some(why) = examiner.begin(&info.id, &info.op) {
+        let mut sum = UnitSum::new(unit.first);
+        sum.cases(unit.cases);
+        return Ok(UnitDone { record: sum.record(), shown: Vec::new(), skipped: None, given_up: Some(why) });
+    }
     let (cases, is_law) = match &section.what {
         What::Op { spec, program, space } => (OpCases::new(plan.spec(*spec), program, &**space, info, seed)?, false),
         What::Law { spec, program, space } => (OpCases::new(plan.spec(*spec), program, &**space, info, seed)?, true),
@@ -45,11 +52,11 @@ pub(crate) fn examine(
     };
     let mut sum = UnitSum::new(unit.first);
     sum.cases(unit.cases);
-    let (mut shown, mut skipped) = (Vec::new(), None);
+    let (mut shown, mut skipped, mut given_up) = (Vec::new(), None, None);
     let step = cases.step(unit, most_groups);
     let mut from = unit.first;
     let end = unit.first + unit.cases;
-    while from < end && skipped.is_none() {
+    while from < end && skipped.is_none() && given_up.is_none() {
         let to = end.min(from + step);
         let dispatches = cases.dispatches(from..to);
         let examined = match is_law {
@@ -61,19 +68,26 @@ pub(crate) fn examine(
         for finding in examined.findings.drain(..).take(KEPT - shown.len().min(KEPT)) {
             let label = (from + finding.case as u64).to_string();
             let place = Place { section: &info.id, alternative: info.alternative.as_deref(), source: &info.space, label };
+            let is_first = shown.is_empty();
             shown.push(match is_law {
-                false => Shown::new(&cases.target, place, finding, &dispatches),
+                false => {
+                    let mut shown = Shown::new(&cases.target, place, finding, &dispatches);
+                    if let ([dispatch], true) = (dispatches.as_slice(), is_first) {
+                        shown.dispatch = cases.target.case(dispatch).ok().filter(|_| dispatch.cases > 1);
+                    }
+                    shown
+                }
                 true => Shown::of_law(&cases.target, place, finding, &dispatches[0]),
             });
         }
-        skipped = examined.skipped;
+        (skipped, given_up) = (examined.skipped, examined.given_up);
         from = to;
     }
     if skipped.is_some() {
         // What was not even asked for is skipped for the same reason.
         sum.skip(end - from);
     }
-    Ok(UnitDone { record: sum.record(), shown, skipped })
+    Ok(UnitDone { record: sum.record(), shown, skipped, given_up })
 }
 
 /// What decides about a unit what is changed for its second dispatch, and which cases the reference sees.
@@ -139,7 +153,7 @@ fn examine_whole(
     sum.cases(unit.cases);
     if let Some(why) = cases.lacking() {
         sum.skip(unit.cases);
-        return Ok(UnitDone { record: sum.record(), shown: Vec::new(), skipped: Some(why) });
+        return Ok(UnitDone { record: sum.record(), shown: Vec::new(), skipped: Some(why), given_up: None });
     }
     let numbers = unit.first..unit.first + unit.cases;
     let all: Vec<Work> = numbers.clone().map(|number| cases.case(seed, number)).collect();
@@ -153,5 +167,5 @@ fn examine_whole(
         let place = Place { section: &info.id, alternative: None, source: &info.space, label };
         shown.push(Shown::whole(&info.op, place, finding, &all[number], &both[number]));
     }
-    Ok(UnitDone { record: sum.record(), shown, skipped: examined.skipped })
+    Ok(UnitDone { record: sum.record(), shown, skipped: examined.skipped, given_up: examined.given_up })
 }

@@ -53,12 +53,16 @@ pub struct Section {
     pub seal: Seal,
     /// Why the device did not run it, or a part of it.
     pub skipped: Option<String>,
+    /// Why cases of it were not run, if the device hangs on them or on others like them.
+    pub given_up: Option<String>,
     /// If something failed: the program.
     pub program: Option<String>,
     /// If something failed: the command that shows it again.
     pub again: Option<String>,
     /// If something failed whose program was made small: that.
     pub reduced: Option<ReducedFailure>,
+    /// If something failed whose program could not be made small: why.
+    pub unreduced: Option<String>,
 }
 
 impl Section {
@@ -193,8 +197,10 @@ impl RunData {
                 info: info.unwrap_or_else(|| named(&name)),
                 seal,
                 skipped: remark(&name, remark::SKIPPED),
+                given_up: remark(&name, remark::GIVEN_UP),
                 program: remark(&name, remark::PROGRAM),
                 again: remark(&name, remark::AGAIN),
+                unreduced: remark(&name, remark::UNREDUCED),
             };
             sections.insert(name, section);
             Ok(())
@@ -269,20 +275,31 @@ impl RunData {
         if totals.tested == 0 {
             return none("nothing was judged".into());
         }
-        if let Some(problem) = controls.problem().or_else(|| self.misplaced.clone()) {
+        let given_up = self.sections.iter().find(|section| section.given_up.is_some() && !is_expected(section));
+        // A device that hangs on all that there is fails, although nothing can be planted in what it gives.
+        let is_hung = controls.ran == 0 && given_up.is_some() && totals.failed > 0;
+        if let Some(problem) = controls.problem().filter(|_| !is_hung).or_else(|| self.misplaced.clone()) {
             return none(problem);
         }
         let still = &self.info.still_failing;
         let mut failing = self.sections.iter().filter(|section| section.seal.failed > 0).peekable();
-        if failing.peek().is_none() && still.is_empty() {
-            return Verdict::Holds;
+        let is_clean = failing.peek().is_none() && still.is_empty();
+        if !failing.all(&is_expected) || !still.iter().all(is_still) {
+            return Verdict::Fails;
         }
-        if failing.all(is_expected) && still.iter().all(is_still) { Verdict::WithExceptions } else { Verdict::Fails }
+        match given_up {
+            Some(section) => {
+                let why = section.given_up.as_deref().unwrap_or_default();
+                none(format!("{} was not run: {why}", section.info.id))
+            }
+            None if is_clean => Verdict::Holds,
+            None => Verdict::WithExceptions,
+        }
     }
 }
 
-/// What is wrong with the places of the controls of a run that has ended, if something is. A unit that the device cannot run may go
-/// without.
+/// What is wrong with the places of the controls of a run that has ended, if something is. A unit that the device cannot run, or hangs
+/// on, may go without.
 fn misplaced(ledger: &dyn Store, places: &[Places], mut placed: BTreeSet<String>) -> Result<Option<String>, LedgerError> {
     let (mut position, mut missing) = (0, None);
     ledger.for_each_unit(&mut |section, record| {
@@ -290,7 +307,8 @@ fn misplaced(ledger: &dyn Store, places: &[Places], mut placed: BTreeSet<String>
         let shards = places.len() as u64;
         if places[(position % shards) as usize].has(position / shards) {
             let place = format!("{section}:{}", record.first);
-            if !placed.remove(&place) && record.skipped == 0 {
+            let is_judged = record.skipped == 0 && record.tested == record.cases;
+            if !placed.remove(&place) && is_judged {
                 missing.get_or_insert(place);
             }
         }

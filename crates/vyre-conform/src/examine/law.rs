@@ -2,7 +2,8 @@
 
 use super::expected::Expected;
 use super::layout::part;
-use super::{Dispatch, Examined, Examiner, Finding, FindingKind, NotRun, Target, confirm, every_case};
+use super::patience::Asked;
+use super::{Dispatch, Examined, Examiner, Finding, FindingKind, NotRun, Target, confirm, every_case, given_up};
 use crate::law::{self, LawError, Sides};
 use vyre_foundation::case::Case;
 use vyre_worker::{Answer, Failure};
@@ -11,12 +12,14 @@ impl Examiner<'_> {
     /// Tries the law of an op on cases side by side. Its two sides are dispatched in different forms where there are several.
     pub fn examine_law(&mut self, target: &Target<'_>, dispatch: &Dispatch, salt: u64) -> Result<Examined, NotRun> {
         let (flip, timeout, count) = (self.flip.take(), self.timeout, self.subjects.len());
+        // Its cases are not looked at one by one.
+        let is_alone = |_: usize| true;
         let mut turn = salt as usize % count;
         let mut answers: Vec<Answer> = Vec::new();
         let mut run = |case: &Case| {
             let mut case = case.clone();
             case.config.timeout = timeout;
-            let answer = self.subjects[turn % count].run_batch(&[case]).pop();
+            let answer = self.ask(turn % count, Asked::Cases(&[case]), &is_alone).pop();
             turn += 1;
             let silent = || Answer::from(Err(Failure::NotRun("the subject gave no answer".into())));
             let mut answer = answer.unwrap_or_else(silent);
@@ -34,6 +37,7 @@ impl Examiner<'_> {
             Err(LawError::Device(Failure::Unsupported(why))) => {
                 return Ok(Examined { skipped: Some(why), ..Examined::default() });
             }
+            Err(LawError::Device(Failure::GivenUp(why))) => return Ok(given_up(&nothing, why)),
             Err(error) => return Ok(every_case(&nothing, cases, FindingKind::Dispatch, &error.to_string())),
         };
         let found = match flip {

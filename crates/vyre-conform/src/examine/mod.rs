@@ -9,16 +9,22 @@
 //! of cases one by one.
 
 mod expected;
+mod history;
 mod law;
 mod layout;
+mod patience;
 mod whole;
 
 pub(crate) use expected::{mixed, output_bytes};
+pub(crate) use history::Shows;
 pub(crate) use layout::{Dispatch, Target};
+pub(crate) use patience::Hangs;
 pub(crate) use whole::Both;
 
 use crate::spec::Comparator;
 use expected::Expected;
+use patience::{Asked, OnHang, Place};
+use std::sync::Arc;
 use std::time::Duration;
 use vyre_driver::device::Ran;
 use vyre_foundation::case::Case;
@@ -77,6 +83,8 @@ pub(crate) struct Examined {
     pub skipped: Option<String>,
     /// Cases that the device cannot run, among others that it can.
     pub unsupported: u64,
+    /// Why cases were not judged that the device may be able to run: it hangs on others, and they were given up.
+    pub given_up: Option<String>,
     /// Cases on which the reference was asked too.
     pub referred: u64,
     pub confirmed: Confirmed,
@@ -112,6 +120,12 @@ pub(crate) struct Examiner<'s> {
     pub looks_closer: bool,
     /// Cases that were looked at one by one since the last batch was begun: those that failed, and those that did not.
     alone: (usize, usize),
+    /// What is known about hangs in the run, if somebody keeps it.
+    hangs: Option<Arc<Hangs>>,
+    on_hang: Option<OnHang<'s>>,
+    place: Place,
+    /// By subject: what it was given, if that is kept.
+    logs: Vec<history::Log>,
 }
 
 /// How long a dispatch may take on a mutant.
@@ -174,7 +188,18 @@ impl<'s> Examiner<'s> {
     /// Over these subjects, which are one device in different forms; there is at least one.
     pub fn new(subjects: Vec<Box<dyn Subject + 's>>) -> Self {
         assert!(!subjects.is_empty(), "there is a device to examine");
-        Examiner { subjects, max_output_bytes: usize::MAX, flip: None, timeout: None, looks_closer: true, alone: (0, 0) }
+        Examiner {
+            subjects,
+            max_output_bytes: usize::MAX,
+            flip: None,
+            timeout: None,
+            looks_closer: true,
+            alone: (0, 0),
+            hangs: None,
+            on_hang: None,
+            place: Place::default(),
+            logs: Vec::new(),
+        }
     }
 
     /// Over a device with a planted fault, of which nobody wants to know more than whether it shows. Some of them never end.
@@ -225,15 +250,32 @@ impl<'s> Examiner<'s> {
                 rotated
             }));
         }
+        // A dispatch that cannot be halved is one by itself.
+        let alone: Vec<bool> =
+            dispatches.iter().zip(&planned).filter(|(_, it)| it.is_ok()).map(|(dispatch, _)| dispatch.cases < 2).collect();
+        let is_alone = |n: usize| alone[n % alone.len()];
         let (answers, again) = if one == other {
             // One call for both, so that a process is asked once.
             let count = firsts.len();
             firsts.append(&mut seconds);
-            let mut all = self.subjects[one].run_batch(&firsts);
+            let mut all = self.ask(one, Asked::Cases(&firsts), &is_alone);
             let again = all.split_off(count.min(all.len()));
+            self.keep(one, firsts);
             (all, again)
         } else {
-            (self.subjects[one].run_batch(&firsts), self.subjects[other].run_batch(&seconds))
+            let answers = self.ask(one, Asked::Cases(&firsts), &is_alone);
+            self.keep(one, firsts);
+            let left: Vec<usize> = (0..seconds.len()).filter(|n| !self.is_settled(answers.get(*n))).collect();
+            let mut number = 0..;
+            seconds.retain(|_| number.next().is_some_and(|n| left.binary_search(&n).is_ok()));
+            let mut found = self.ask(other, Asked::Cases(&seconds), &|n| is_alone(left[n])).into_iter();
+            let again = |(n, answer): (usize, &Answer)| match left.binary_search(&n) {
+                Ok(_) => found.next(),
+                Err(_) => Some(answer.clone()),
+            };
+            let again = answers.iter().enumerate().map_while(again).collect();
+            self.keep(other, seconds);
+            (answers, again)
         };
         let names = [one, other].map(|n| self.subjects[n].name().to_string());
         let changed = |rotated: usize| {
@@ -254,15 +296,22 @@ impl<'s> Examiner<'s> {
         pairs
     }
 
+    fn keep(&mut self, subject: usize, cases: Vec<Case>) {
+        if let Some(log) = self.logs.get_mut(subject) {
+            log.add(cases);
+        }
+    }
+
     fn judge(
         &mut self,
         target: &Target<'_>,
         dispatch: Dispatch,
         expected: Expected,
-        pair: Pair,
+        mut pair: Pair,
         salt: u64,
     ) -> Result<Examined, NotRun> {
         let cases = dispatch.cases;
+        settle(&mut pair.first, &mut pair.second);
         if let Some(trap) = expected.trap.clone() {
             return self.judge_trap(&expected, &trap, pair);
         }
@@ -276,6 +325,7 @@ impl<'s> Examiner<'s> {
             (Some(Failure::Unsupported(why)), _) | (_, Some(Failure::Unsupported(why))) => {
                 Ok(Examined { skipped: Some(why), ..Examined::default() })
             }
+            (Some(Failure::GivenUp(why)), _) | (_, Some(Failure::GivenUp(why))) => Ok(given_up(&expected, why)),
             (None, None) => {
                 let second = target.layout.unrotated(pair.second.outcome.unwrap_or_default(), cases, pair.rotated);
                 let mut judged = compare(target, &expected, cases, pair.first.outcome.unwrap_or_default(), second, &pair.changed);
@@ -294,6 +344,10 @@ impl<'s> Examiner<'s> {
                 // The halves have asked the reference as well; the cases are the same.
                 sum.referred = 0;
                 Ok(sum)
+            }
+            (one, other) if [&one, &other].into_iter().flatten().any(|failure| self.is_suspicion(failure)) => {
+                let why = [one, other].into_iter().flatten().next().map_or(String::new(), |failure| failure.to_string());
+                Ok(given_up(&expected, why))
             }
             (one, other) => {
                 let message = match (&one, &other) {
@@ -325,6 +379,7 @@ impl Examiner<'_> {
             match outcome {
                 Err(Failure::NotRun(why)) => return Err(NotRun(why.clone())),
                 Err(Failure::Unsupported(why)) => return Ok(Examined { skipped: Some(why.clone()), ..Examined::default() }),
+                Err(Failure::GivenUp(why)) => return Ok(given_up(expected, why.clone())),
                 Ok(_) | Err(_) => {}
             }
         }
@@ -358,6 +413,7 @@ impl Examined {
         self.referred += other.referred;
         self.findings.extend(other.findings.into_iter().map(|finding| Finding { case: finding.case + first, ..finding }));
         self.skipped = self.skipped.take().or(other.skipped);
+        self.given_up = self.given_up.take().or(other.given_up);
         if other.confirmed == Confirmed::Yes {
             self.confirmed = Confirmed::Yes;
         }
@@ -385,6 +441,25 @@ fn confirm(asked: [u32; 3], answers: &[&Answer]) -> Result<Confirmed, String> {
         }
     }
     Ok(confirmed)
+}
+
+/// Of two answers one of which is a hang, the other was not waited for: they are one hang.
+pub(super) fn settle(one: &mut Answer, other: &mut Answer) {
+    match (&one.outcome, &other.outcome) {
+        (Err(Failure::Hung(_)), Err(Failure::GivenUp(_))) => other.outcome.clone_from(&one.outcome),
+        (Err(Failure::GivenUp(_)), Err(Failure::Hung(_))) => one.outcome.clone_from(&other.outcome),
+        (Ok(_) | Err(_), Ok(_) | Err(_)) => {}
+    }
+}
+
+/// Nothing is said about the cases of a dispatch.
+fn given_up(expected: &Expected, why: String) -> Examined {
+    Examined {
+        given_up: Some(why),
+        expected: expected.columns.clone(),
+        actual: expected.columns.iter().map(|column| vec![0; column.len()]).collect(),
+        ..Examined::default()
+    }
 }
 
 /// All cases of a dispatch failed for one reason.

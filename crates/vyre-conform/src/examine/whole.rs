@@ -1,10 +1,11 @@
 //! Dispatches with programs of their own, judged by the plain interpreter or by whoever made them. What is expected may be a trap.
 
-use super::{Confirmed, Examined, Examiner, Finding, FindingKind, Flip, NotRun, confirm, mixed};
+use super::patience::Asked;
+use super::{Confirmed, Examined, Examiner, Finding, FindingKind, Flip, NotRun, confirm, mixed, settle};
 use crate::cases::{Judge, Work};
 use vyre_foundation::case::Case;
 use vyre_smith::subjects::Reference;
-use vyre_worker::{Answer, Failure, Outputs, Subject, Verdict, judge};
+use vyre_worker::{Answer, Failure, Outputs, Verdict, judge};
 
 /// One case in so many that somebody else judges is given to the reference too.
 const REFERRED: u64 = 50;
@@ -22,9 +23,20 @@ impl Examiner<'_> {
         let (one, other) = (salt as usize % count, (salt as usize + 1) % count);
         let limited: Option<Vec<Work>> = self.timeout.map(|_| cases.iter().map(|case| self.limited(case)).collect());
         let asked = limited.as_deref().unwrap_or(cases);
-        let first = run(&mut *self.subjects[one], asked);
-        let second = run(&mut *self.subjects[other], asked);
-        let mut pairs: Vec<(Answer, Answer)> = first.into_iter().zip(second).collect();
+        let first = self.run_work(one, asked);
+        // What hangs is not waited for a second time.
+        let left: Vec<usize> = (0..asked.len()).filter(|n| !self.is_settled(first.get(*n))).collect();
+        let mut second = match left.len() == asked.len() {
+            true => self.run_work(other, asked),
+            false => self.run_work(other, &left.iter().map(|n| asked[*n].clone()).collect::<Vec<_>>()),
+        }
+        .into_iter();
+        let pair = |(n, mut first): (usize, Answer)| {
+            let mut second = if left.binary_search(&n).is_ok() { second.next()? } else { first.clone() };
+            settle(&mut first, &mut second);
+            Some((first, second))
+        };
+        let mut pairs: Vec<(Answer, Answer)> = first.into_iter().enumerate().map_while(pair).collect();
         if pairs.len() != cases.len() {
             return Err(NotRun("the subject gave fewer answers than there were cases".into()));
         }
@@ -68,6 +80,15 @@ impl Examiner<'_> {
             let verdicts = [judge(&expected, &first.outcome), judge(&expected, &second.outcome)];
             if let Err(Failure::NotRun(why)) = first.outcome.as_ref().and(second.outcome.as_ref()) {
                 return Err(NotRun(why.clone()));
+            }
+            let given_up = |answer: &Answer| match &answer.outcome {
+                Err(Failure::GivenUp(why)) => Some(why.clone()),
+                Ok(_) | Err(_) => None,
+            };
+            if let Some(why) = given_up(&first).or_else(|| given_up(&second)) {
+                sum.given_up = sum.given_up.or(Some(why));
+                both.push(Both { expected, found: first.outcome });
+                continue;
             }
             if verdicts.contains(&Verdict::Skipped) {
                 unsupported += 1;
@@ -130,6 +151,25 @@ impl Examiner<'_> {
         Ok((sum, both))
     }
 
+    /// What a subject answers, in the order of the work. Dispatches that follow each other are one batch.
+    fn run_work(&mut self, subject: usize, work: &[Work]) -> Vec<Answer> {
+        let mut answers = Vec::new();
+        for same in work.chunk_by(|one, other| matches!((one, other), (Work::Dispatch(_), Work::Dispatch(_)))) {
+            if let [Work::Sequence(sequence)] = same {
+                answers.extend(self.ask(subject, Asked::Sequence(sequence), &|_| true));
+                continue;
+            }
+            let dispatch = |work: &Work| match work {
+                Work::Dispatch(case) => Some(case.clone()),
+                Work::Sequence(_) => None,
+            };
+            let cases: Vec<Case> = same.iter().filter_map(dispatch).collect();
+            answers.extend(self.ask(subject, Asked::Cases(&cases), &|_| true));
+            self.keep(subject, cases);
+        }
+        answers
+    }
+
     /// The same under the time limit.
     fn limited(&self, work: &Work) -> Work {
         let mut work = work.clone();
@@ -139,24 +179,6 @@ impl Examiner<'_> {
         }
         work
     }
-}
-
-/// What a subject answers, in the order of the work. Dispatches that follow each other are one batch.
-fn run(subject: &mut dyn Subject, work: &[Work]) -> Vec<Answer> {
-    let mut answers = Vec::new();
-    for same in work.chunk_by(|one, other| matches!((one, other), (Work::Dispatch(_), Work::Dispatch(_)))) {
-        if let [Work::Sequence(sequence)] = same {
-            answers.push(subject.run_sequence(sequence).into());
-            continue;
-        }
-        let dispatch = |work: &Work| match work {
-            Work::Dispatch(case) => Some(case.clone()),
-            Work::Sequence(_) => None,
-        };
-        let cases: Vec<Case> = same.iter().filter_map(dispatch).collect();
-        answers.extend(subject.run_batch(&cases));
-    }
-    answers
 }
 
 /// What the reference gives.

@@ -38,7 +38,8 @@ impl Known {
             | Failure::Hung(_)
             | Failure::Device(_)
             | Failure::WildWrite { .. }
-            | Failure::NotRun(_)) => panic!("{what}: the reference does not run it: {failure}"),
+            | Failure::NotRun(_)
+            | Failure::GivenUp(_)) => panic!("{what}: the reference does not run it: {failure}"),
         });
         Known { what, case, expected }
     }

@@ -30,6 +30,8 @@ pub use store::{Ledger, Range};
 pub mod remark {
     /// The device cannot run it; the text is the device's reason.
     pub const SKIPPED: &str = "skipped";
+    /// Cases of it were given up because the device hangs; the text says what it hangs on.
+    pub const GIVEN_UP: &str = "given-up";
     /// Something of it failed; the text is the program that ran.
     pub const PROGRAM: &str = "program";
     /// Something of it failed; the text is the command that shows the first failure again.
@@ -37,12 +39,14 @@ pub mod remark {
     /// Something of it failed, and its program and inputs are told, made small where programs were generated;
     /// the text is a [`ReducedFailure`](crate::report::ReducedFailure) as JSON.
     pub const REDUCED: &str = "reduced";
+    /// Something of it failed, and there is no smaller program; the text is why.
+    pub const UNREDUCED: &str = "unreduced";
     /// The unit that the remark is about had a blind control; the text says what came of it.
     pub const CONTROL: &str = "control";
 
     /// The kind of this name.
     pub(crate) fn known(kind: &str) -> Option<&'static str> {
-        [SKIPPED, PROGRAM, AGAIN, REDUCED, CONTROL].into_iter().find(|known| *known == kind)
+        [SKIPPED, GIVEN_UP, PROGRAM, AGAIN, REDUCED, UNREDUCED, CONTROL].into_iter().find(|known| *known == kind)
     }
 }
 

@@ -44,6 +44,11 @@ impl<'r> Failing<'r> {
         self.shown().filter(|shown| shown.nodes < shown.from_nodes).map(|shown| (shown.from_nodes, shown.nodes))
     }
 
+    /// Why it was not made smaller, if it was not and somebody tried.
+    pub fn unreduced(&self) -> Option<&'r str> {
+        self.section()?.unreduced.as_deref().filter(|_| self.reduced_from().is_none())
+    }
+
     /// What was expected of the output that is wrong first, and what the device gave.
     pub fn bytes(&self) -> (&'r [u8], &'r [u8]) {
         match (self.shown(), self.failure()) {

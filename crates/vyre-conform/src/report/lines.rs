@@ -34,6 +34,7 @@ impl Report<'_> {
                 "found": lane.as_ref().map(|lane| &lane.found),
                 "program": section.and_then(|section| section.program.as_deref()),
                 "again": section.and_then(|section| section.again.as_deref()),
+                "unreduced": section.and_then(|section| section.unreduced.as_deref()),
                 "reduced": section.and_then(|section| section.reduced.as_ref()).map(reduced_line),
             }));
         }
@@ -75,6 +76,7 @@ impl Report<'_> {
             "not_run": section.not_run(),
             "is_confirmed": seal.tested > 0 && seal.unconfirmed_units == 0,
             "why_skipped": section.skipped,
+            "why_not_run": section.given_up,
             "known": self.known.known.get(&section.info.id),
         })
     }

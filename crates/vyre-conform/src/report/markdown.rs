@@ -92,7 +92,7 @@ impl Report<'_> {
         let Some(program) = failing.program() else { return };
         let size = match failing.reduced_from() {
             Some((from, to)) => format!("reduced from {from} to {to} nodes"),
-            None => "the program".to_string(),
+            None => failing.unreduced().map_or("the program".into(), |why| escaped(&format!("the program, not reduced: {why}"))),
         };
         let _ = writeln!(out, "<details><summary>{}: {size}</summary>\n", code(&failing.op.op));
         let _ = writeln!(out, "{}\n", pre(&cut(program, PROGRAM)));

@@ -106,6 +106,8 @@ pub struct RunReport {
     pub units: u64,
     /// What was skipped, with the device's reason.
     pub skipped: Vec<Remark>,
+    /// What was not run because the device hangs, with what it hangs on.
+    pub given_up: Vec<Remark>,
     /// Workgroup sizes that were asked for and that the device did not say it ran.
     pub not_confirmed: Vec<Remark>,
 }
@@ -129,10 +131,14 @@ impl RunReport {
             leaves.entry(section.into()).or_default().insert(record.first, record.leaf(section));
         })?;
         failures.extend(ledger.failures()?);
-        let remarks = ledger.remarks()?.into_iter().filter(|(_, kind, _)| kind == remark::SKIPPED);
-        let skipped = remarks.map(|(section, _, what)| Remark { section, what }).collect();
+        let remarks = ledger.remarks()?;
+        let of = |kind: &str| {
+            let remarks = remarks.iter().filter(|(_, of, _)| of == kind);
+            remarks.map(|(section, _, what)| Remark { section: section.clone(), what: what.clone() }).collect()
+        };
+        let (skipped, given_up) = (of(remark::SKIPPED), of(remark::GIVEN_UP));
         let unsaid = |section| Remark { section, what: "the device does not say which workgroup size it ran".into() };
         let not_confirmed = not_confirmed.into_iter().map(unsaid).collect();
-        Ok(RunReport { failures, summary, root: root_of(&leaves), units, skipped, not_confirmed })
+        Ok(RunReport { failures, summary, root: root_of(&leaves), units, skipped, given_up, not_confirmed })
     }
 }

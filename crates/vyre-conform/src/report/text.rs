@@ -5,7 +5,7 @@ use super::{Cell, Report, code, cut, duration, escaped, grouped};
 use crate::cert::Certificate;
 use crate::date::moment;
 use crate::diff::{Difference, Kind};
-use crate::evidence::{Class, KillRates, OpEvidence, ProfileRoot};
+use crate::evidence::{Class, KillRates, OpEvidence, ProfileRoot, Section};
 use crate::ledger::Controls;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -26,6 +26,12 @@ impl Report<'_> {
         }
         rest(&mut out, self.known.problems.len(), "entries of known failures that are wrong or expired");
         out += &self.failures_text();
+        let given_up: Vec<&Section> = self.run.sections.iter().filter(|section| section.given_up.is_some()).collect();
+        for section in given_up.iter().take(LINES) {
+            let why = section.given_up.as_deref().unwrap_or_default();
+            let _ = writeln!(out, "not run: {} cases of {}: {why}", grouped(section.not_run()), section.info.id);
+        }
+        rest(&mut out, given_up.len(), "sections of which not all was run");
         let totals = self.totals;
         let _ = writeln!(
             out,
@@ -88,6 +94,9 @@ impl Report<'_> {
             if program.lines().count() > PROGRAM {
                 *out += "    …\n";
             }
+        }
+        if let Some(why) = failing.unreduced() {
+            let _ = writeln!(*out, "  not reduced: {why}");
         }
         for (name, values) in failing.shown().map_or(&[][..], |shown| &shown.inputs) {
             let _ = writeln!(*out, "  {name} = {}", cut(values, VALUES));

@@ -7,7 +7,7 @@ use crate::error::RunError;
 use crate::examine::{Dispatch, Examiner, NotRun, Target};
 use crate::in_process::InProcess;
 use crate::ledger::{Identity, Ledger, Range, remark};
-use crate::regression::{self, Keeper, Place, Shown};
+use crate::regression::{self, Again, Keeper, Place, Shown};
 use crate::report::{RunReport, Summary};
 use crate::spec::{OpSpec, frames};
 use crate::unit::UnitSum;
@@ -28,7 +28,11 @@ pub(super) fn run(mut runner: StreamingRunner, backend: &dyn VyreBackend, ops: &
     if let Some(folder) = &runner.state {
         let versions: BTreeMap<&str, u32> = ops.iter().map(|op| (op.id.as_str(), op.version)).collect();
         for bundle in regression::load(folder, &versions)? {
-            let found = regression::again(&mut InProcess { backend }, &bundle, versions[bundle.signature.as_str()]);
+            let found = match regression::again(&mut examiner, &bundle, versions[bundle.signature.as_str()]) {
+                Again::Fails(failure) => Some(*failure),
+                Again::Holds => None,
+                Again::NotRun => continue,
+            };
             let failed = u64::from(found.is_some());
             sum.add(&Summary { tested: 1, passed: 1 - failed, failed, regressions: 1, ..Summary::default() });
             failures.extend(found);

@@ -79,7 +79,8 @@ pub(super) fn symptom(got: &Result<Outputs, Failure>) -> Option<String> {
             | Failure::Hung(_)
             | Failure::Device(_)
             | Failure::WildWrite { .. }
-            | Failure::NotRun(_),
+            | Failure::NotRun(_)
+            | Failure::GivenUp(_),
         ) => None,
     }
 }

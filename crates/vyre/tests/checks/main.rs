@@ -363,7 +363,7 @@ fn compare(
     }
     for binding in expected {
         if !names.contains(&binding.name) {
-            return Err(format!("`{}` is no output", binding.name));
+            return Err(format!("`{}` is not an output", binding.name));
         }
     }
     if let Err(again) = under_other_schedules(program, launch, outputs) {

@@ -117,7 +117,10 @@ impl Report<'_> {
             reduced: failing.shown().map(|reduced| Reduced {
                 size: match failing.reduced_from() {
                     Some((from, to)) => format!("the smallest program that fails in the same way, {to} nodes of {from}"),
-                    None => "the program and its inputs".into(),
+                    None => match failing.unreduced() {
+                        Some(why) => cut(&format!("the program and its inputs; not reduced: {why}"), MESSAGE),
+                        None => "the program and its inputs".into(),
+                    },
                 },
                 program: cut(&reduced.program, PROGRAM),
                 inputs: reduced.inputs.iter().map(|(name, values)| (cut(name, NAME), cut(values, 2 * NAME))).collect(),
