@@ -15,13 +15,13 @@ use vyre_smith::subjects::expected;
 use vyre_worker::{Bundle, Failure, Kind, Outputs, Sequence, Verdict, judge};
 
 /// Failures of an op that are kept with all that shows them, in one run. All are counted.
-pub(crate) const KEPT: usize = 256;
+pub(crate) const KEPT: usize = 64;
 
 /// Where cases of earlier runs come from.
 const REGRESSION: &str = "regression";
 
 /// Those of them that are written as bundles.
-const BUNDLES: usize = 64;
+const BUNDLES: usize = 8;
 
 /// Sections of which the first failure is told with its program and inputs, and bytes that its outputs may have.
 const TOLD: usize = 2048;
