@@ -56,11 +56,12 @@ pub(crate) struct Smaller {
     pub found: Result<Outputs, Failure>,
 }
 
+/// A case by itself.
 #[derive(Clone, Debug)]
-struct Alone {
-    case: Case,
-    expected: Result<Outputs, Failure>,
-    found: Result<Outputs, Failure>,
+pub(crate) struct Alone {
+    pub case: Case,
+    pub expected: Result<Outputs, Failure>,
+    pub found: Result<Outputs, Failure>,
 }
 
 impl Alone {
@@ -160,8 +161,8 @@ impl Shown {
     }
 
     /// The case by itself, what is expected of it, and what the device made of it.
-    pub fn alone(&self) -> Option<(&Case, &Result<Outputs, Failure>, &Result<Outputs, Failure>)> {
-        self.alone.as_ref().map(|alone| (&alone.case, &alone.expected, &alone.found))
+    pub fn alone(&self) -> Option<&Alone> {
+        self.alone.as_ref()
     }
 
     /// The whole dispatch stands for the failure from now on.

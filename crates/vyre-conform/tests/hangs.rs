@@ -1,5 +1,6 @@
 //! Devices that hang: what is waited for, what is found, and what is not run. The clock is a number that subjects of these tests turn.
 
+#[allow(dead_code, reason = "other tests use the rest of it")]
 mod support;
 
 use std::sync::Arc;

@@ -1,5 +1,6 @@
 //! Failures that need what ran before them in the same process: what is kept of them, and that it shows them again.
 
+#[allow(dead_code, reason = "other tests use the rest of it")]
 mod support;
 
 use std::path::Path;

@@ -530,12 +530,12 @@ impl Hands<'_> {
                 None => examine_and_reduce(plan, tested, unit, &mut examiner, seed, reductions, options.stop).map(Outcome::Unit),
                 Some(control) => control.run(plan, unit, &mut examiner, seed, groups).map(Outcome::Control),
             };
-            running.set(thread, None);
             let is_over = outcome.is_err();
             if is_over && is_stopped() {
-                // The device was ended in the middle of it; the unit runs again when the run goes on.
+                // The device was ended in the middle of it; the unit runs again when the run goes on, and counts as running until then.
                 return;
             }
+            running.set(thread, None);
             if sender.send(Told::Done(Done { number, outcome })).is_err() || is_over {
                 return;
             }
@@ -610,7 +610,13 @@ impl Coordinator<'_> {
     ) -> Result<(), RunError> {
         let mut is_stopping = false;
         loop {
-            match receiver.recv_timeout(LOOK) {
+            let told = receiver.recv_timeout(LOOK);
+            // Before anything else: devices that end at the same sign may all be gone by now.
+            if !is_stopping && stop.load(Ordering::Relaxed) {
+                is_stopping = true;
+                tell(&Event::Stopping(running.now().len()));
+            }
+            match told {
                 Ok(Told::Done(done)) => {
                     self.heard = Instant::now();
                     self.take(done, tell)?;
@@ -627,11 +633,6 @@ impl Coordinator<'_> {
             if self.problem.is_some() {
                 return Ok(());
             }
-            if !is_stopping && stop.load(Ordering::Relaxed) {
-                is_stopping = true;
-                tell(&Event::Stopping(running.now().len()));
-                self.commit(tell)?;
-            }
             if self.heard.elapsed() >= SILENCE {
                 self.heard = Instant::now();
                 let name = |(number, since): (u64, Instant)| {
@@ -643,7 +644,7 @@ impl Coordinator<'_> {
                     tell(&Event::Waiting(&running));
                 }
             }
-            if self.committed.elapsed() >= gather(self.began.elapsed()) {
+            if is_stopping || self.committed.elapsed() >= gather(self.began.elapsed()) {
                 self.commit(tell)?;
             }
         }

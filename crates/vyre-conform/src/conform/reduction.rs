@@ -6,7 +6,7 @@
 use crate::cases::{Judge, Work};
 use crate::examine::{Examiner, FindingKind, Shows};
 use crate::ledger::remark;
-use crate::regression::{Shown, Smaller};
+use crate::regression::{Alone, Shown, Smaller};
 use crate::report::ReducedFailure;
 use std::collections::BTreeSet;
 use std::mem::discriminant;
@@ -136,7 +136,7 @@ fn make_small(
         }
         FindingKind::Mismatch | FindingKind::Nondeterministic | FindingKind::Dispatch | FindingKind::Configuration => {}
     }
-    let Some((case, expected, _)) = shown.alone() else {
+    let Some(Alone { case, expected, .. }) = shown.alone() else {
         return Err("it is a sequence of dispatches over resident buffers".into());
     };
     let (mut case, expected, dispatch) = (case.clone(), expected.clone(), shown.dispatch.take());
@@ -172,7 +172,7 @@ fn make_small(
             ));
         }
     }
-    let found = shown.alone().map_or_else(|| Err(Failure::Device(String::new())), |(_, _, found)| found.clone());
+    let found = shown.alone().map_or_else(|| Err(Failure::Device(String::new())), |alone| alone.found.clone());
     shown.smaller = Some(smaller(&case, &found, kind, examiner, salt, &forms[subjects[0]], stop)?);
     Ok(())
 }
@@ -194,7 +194,7 @@ fn shows_in(
     let [one, other] = subjects;
     match examiner.shows(one, case, dispatch, expected, until) {
         Shows::Never(_) if one != other => (examiner.shows(other, case, dispatch, expected, until), other),
-        shows => (shows, one),
+        shows @ (Shows::Alone | Shows::After(_) | Shows::Never(_)) => (shows, one),
     }
 }
 
