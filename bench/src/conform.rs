@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use vyre_conform::conform::{Make, Options, Tested, run};
+use vyre_conform::conform::{Event, Make, Options, Tested, run};
 use vyre_conform::expectations::Expectations;
 use vyre_conform::ledger::{Identity, Ledger, Range, UnitRecord};
 use vyre_conform::{Digest, OpSpec, Plan, Selection, Tier, UNIT, suite};
@@ -172,7 +172,8 @@ fn rate_and_peak(plan: &Plan, backend: &str, isolated: bool, stop_after: Option<
         stop: &stop,
     };
     let (best, most, began) = (Cell::new(0.0), Cell::new((0, 0)), Instant::now());
-    let outcome = run(plan, &tested, &options, &mut |progress| {
+    let outcome = run(plan, &tested, &options, &mut |event| {
+        let Event::Committed(progress) = event else { return };
         best.set(progress.cases_now as f64 / progress.elapsed.as_secs_f64() / 1e6);
         let workers = peak_of_workers();
         most.set(most.get().max((peak("self") + workers, workers)));
