@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 use vyre::backend::UNVERSIONED;
-use vyre::backend::registry::{acquire, registered_devices};
+use vyre::backend::registry::{acquire, preferred_device};
 use vyre::{BackendError, DispatchConfig};
 use vyre_conform::cert::Rerun;
 use vyre_conform::conform::{Again, Conformed, Event, Make, Options, Progress, Tested, run};
@@ -447,8 +447,7 @@ fn list(plan: &Plan) -> Result<(), Failure> {
 
 /// The fastest backend: the first that is listed.
 pub fn default_backend() -> Result<String, Failure> {
-    let first = registered_devices().into_iter().next().map(|(_, device)| device.id);
-    first.ok_or_else(|| Failure::Usage("no backend is linked into this program".into()))
+    preferred_device().ok_or_else(|| Failure::Usage("no backend is linked into this program".into()))
 }
 
 fn default_state(args: &Args, backend: &str) -> PathBuf {

@@ -3,7 +3,7 @@
 use crate::subject::{Answer, Failure, Job, Outputs, Sequence, Subject};
 use std::fmt;
 use std::sync::Arc;
-use vyre_driver::backend::registry::{acquire, registered_devices};
+use vyre_driver::backend::registry::{acquire, is_device, registered_devices};
 use vyre_driver::backend::{ResidentRange, ResidentStep};
 use vyre_driver::device::Ran;
 use vyre_driver::{BackendError, DispatchConfig, OutputBuffers, Resource, VyreBackend, grid_sync, pipeline};
@@ -94,9 +94,8 @@ impl BackendSubject {
     /// `None` if the name is no backend's at all; a text if there is no such device or form.
     pub fn named(name: &str) -> Option<Result<BackendSubject, String>> {
         let rest = name.strip_prefix(PREFIX)?;
-        let devices: Vec<String> = registered_devices().into_iter().map(|(_, device)| device.id).collect();
         // Names of devices may have a slash themselves.
-        let (device, form) = match rest.rsplit_once('/').filter(|_| !devices.iter().any(|id| id == rest)) {
+        let (device, form) = match rest.rsplit_once('/').filter(|_| !is_device(rest)) {
             None => (rest, Form::Into),
             Some((device, word)) => match Form::ALL.into_iter().find(|form| form.name() == word) {
                 Some(form) => (device, form),
@@ -106,7 +105,8 @@ impl BackendSubject {
                 }
             },
         };
-        if !devices.iter().any(|id| id == device) {
+        if !is_device(device) {
+            let devices: Vec<String> = registered_devices().into_iter().map(|(_, device)| device.id).collect();
             return Some(Err(format!("there is no backend `{device}`; the backends are {}", devices.join(", "))));
         }
         let device = device.to_string();

@@ -82,7 +82,7 @@ fn memory(_: &Open, backend: &Arc<dyn VyreBackend>) -> Result<(), BackendError> 
     assert_eq!(backend.download_resident(&b)?, [8, 8, 4, 5], "copied to a place that overlaps");
     // More than is moved at once anywhere, forwards and backwards.
     let many = backend.allocate_resident(100_000)?;
-    let mut expected: Vec<u8> = (0..100_000_u32).map(|n| (n * 0x9E37_79B1 >> 24) as u8).collect();
+    let mut expected: Vec<u8> = (0..100_000_u32).map(|n| (n.wrapping_mul(0x9E37_79B1) >> 24) as u8).collect();
     for (from, to, length) in [(0, 16, 100), (16, 0, 100), (4096, 4100, 70_000), (4100, 4096, 70_000), (0, 60_000, 40_000)] {
         backend.upload_resident(&many, &expected)?;
         backend.copy_resident(&many, from, &many, to, length)?;

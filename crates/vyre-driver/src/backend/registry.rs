@@ -105,9 +105,27 @@ pub fn registered_backends() -> Vec<&'static BackendRegistration> {
 /// Every device that is found, preferred ones first, with who can open it. Opens none of them.
 #[must_use]
 pub fn registered_devices() -> Vec<(&'static BackendRegistration, DeviceListing)> {
-    let devices =
+    devices().collect()
+}
+
+/// The same, as they are asked for: to find devices, a backend may load drivers.
+fn devices() -> impl Iterator<Item = (&'static BackendRegistration, DeviceListing)> {
+    let of =
         |registration: &'static BackendRegistration| registration.list().into_iter().map(move |device| (registration, device));
-    registered_backends().into_iter().flat_map(devices).collect()
+    registered_backends().into_iter().flat_map(of)
+}
+
+/// The id of the device that is preferred to all others; opens none.
+#[must_use]
+pub fn preferred_device() -> Option<String> {
+    devices().next().map(|(_, device)| device.id)
+}
+
+/// Whether there is a device with this id. Only the backend that the id names is asked what it finds.
+#[must_use]
+pub fn is_device(id: &str) -> bool {
+    let asked = |registration: &&BackendRegistration| id.starts_with(registration.id);
+    registered_backends().into_iter().filter(asked).any(|registration| registration.list().iter().any(|device| device.id == id))
 }
 
 /// Opens the device with this id; the name of a backend means its first device.
@@ -131,7 +149,7 @@ pub fn acquire_preferred_where(
     mut fits: impl FnMut(&dyn VyreBackend) -> Result<(), String>,
 ) -> Result<Box<dyn VyreBackend>, BackendError> {
     let mut passed_over = Vec::new();
-    for (registration, device) in registered_devices() {
+    for (registration, device) in devices() {
         let why = match registration.open(&device.id) {
             Ok(backend) => match fits(&*backend) {
                 Ok(()) => return Ok(backend),
