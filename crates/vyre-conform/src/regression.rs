@@ -15,7 +15,7 @@ use vyre_smith::subjects::expected;
 use vyre_worker::{Bundle, Failure, Kind, Outputs, Sequence, Verdict, judge};
 
 /// Failures of an op that are kept with all that shows them, in one run. All are counted.
-pub(crate) const KEPT: usize = 64;
+pub(crate) const KEPT: usize = 256;
 
 /// Where cases of earlier runs come from.
 const REGRESSION: &str = "regression";
