@@ -88,12 +88,34 @@ pub fn dispatch_with_grid_sync_split_into(
     })
 }
 
+/// What a program that may trap can change on the device, as it is before: segments before the one that traps have written already.
+fn before_traps(
+    backend: &dyn VyreBackend,
+    program: &Program,
+    held: &[Option<Cow<'_, Resource>>],
+) -> Result<Vec<(Resource, Vec<u8>)>, BackendError> {
+    let mut before = Vec::new();
+    if program.validated().map_err(Clone::clone)?.kernel().uses.trap {
+        for i in &program.interface().outputs {
+            let Some(resource @ Resource::Resident(_)) = held[*i].as_deref() else { continue };
+            match backend.download_resident(resource) {
+                Ok(bytes) => before.push((resource.clone(), bytes)),
+                // Nobody can see what such a backend holds.
+                Err(BackendError::UnsupportedFeature { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(before)
+}
+
 /// The same on resources, one per input and output buffer in the order of binding numbers; see
 /// [`VyreBackend::dispatch_resident_timed`]. What crosses barriers stays on the device too, if the backend has resident data.
 ///
 /// # Errors
 ///
-/// See [`dispatch_with_grid_sync_split`]. Resident buffers are then as the segments that ran have left them.
+/// See [`dispatch_with_grid_sync_split`]. Resident buffers are as before if the program trapped; after other failures in the middle of it they
+/// are as the segments that ran have left them.
 pub fn dispatch_resident_with_grid_sync_split_timed(
     backend: &dyn VyreBackend,
     program: &Program,
@@ -126,9 +148,10 @@ fn run_resident(
     };
     // Resident data is not looked at before the dispatch.
     let words = dispatch.check(backend, launch.as_ref(), &[])?;
+    let before = before_traps(backend, program, &held)?;
     let mut taken: Option<Hidden<'_>> = None;
     let mut times = Times::default();
-    dispatch.run(launch.as_ref(), &words, |segment, config, words| {
+    let ran = dispatch.run(launch.as_ref(), &words, |segment, config, words| {
         let given = match segment.gives {
             Some(_) => Some(Hidden::new(backend, words)?),
             None => None,
@@ -169,7 +192,13 @@ fn run_resident(
             (Some(state), Some(hidden), Some(launch)) => state.first_trap(launch, |first, count| hidden.read(first, count)),
             (_, _, _) => Ok(None),
         }
-    })?;
+    });
+    if let Err(BackendError::Trap { .. }) = &ran {
+        for (resource, bytes) in &before {
+            backend.upload_resident(resource, bytes)?;
+        }
+    }
+    ran?;
     let outputs = program.interface().outputs.iter().filter_map(|i| match held[*i].take().map(Cow::into_owned) {
         Some(Resource::Borrowed(bytes)) => Some(bytes),
         Some(Resource::Resident(_)) | None => None,

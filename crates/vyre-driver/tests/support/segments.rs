@@ -104,6 +104,15 @@ impl VyreBackend for Segments {
         if self.allocates { Ok(self.keep(vec![0xAA; byte_len])) } else { Err(self.lacks("resident data")) }
     }
 
+    fn upload_resident_at_many(&self, uploads: &[(&Resource, usize, &[u8])]) -> Result<(), BackendError> {
+        for (resource, offset, bytes) in uploads {
+            let Resource::Resident(handle) = resource else { panic!("only what is resident is uploaded to") };
+            let mut resident = self.resident.lock().unwrap();
+            resident.get_mut(handle).expect("it is there")[*offset..*offset + bytes.len()].copy_from_slice(bytes);
+        }
+        Ok(())
+    }
+
     fn download_resident(&self, resource: &Resource) -> Result<Vec<u8>, BackendError> {
         let Resource::Resident(handle) = resource else { panic!("only what is resident is downloaded") };
         Ok(self.resident.lock().unwrap()[handle].clone())
@@ -193,7 +202,11 @@ pub fn resident(
             if is_resident(n) { backend.keep(bytes) } else { Resource::Borrowed(bytes) }
         })
         .collect();
+    let before = backend.resident.lock().unwrap().clone();
     let result = dispatch_resident_with_grid_sync_split_timed(&backend, program, &resources, config);
+    if let Err(BackendError::Trap { .. }) = &result {
+        assert!(*backend.resident.lock().unwrap() == before, "a trap changed resident data\n{program}");
+    }
     let held = resources.iter().filter(|resource| matches!(resource, Resource::Resident(_))).count();
     assert_eq!(backend.resident.lock().unwrap().len(), held, "hidden buffers are given back");
     let mut returned = result?.outputs.into_iter();

@@ -144,11 +144,12 @@ impl Emitter<'_> {
         }
     }
 
-    /// An index. One that is known and not proven is kept from compilers, which refuse it where it is out of bounds.
+    /// An index. One that is known and not proven is kept from compilers, which refuse it where it is out of bounds; so is one that is proven
+    /// behind a condition that does not hold, and negative to a compiler that counts in 32 bits with a sign.
     fn index(&self, access: AccessId, index: Value) -> String {
         let text = self.value(index);
         match self.literal_bits(index) {
-            Some(_) if !self.bounds.is_proven(access) => format!("vyk_lit({text})"),
+            Some(bits) if bits >= 1 << 31 || !self.bounds.is_proven(access) => format!("vyk_lit({text})"),
             Some(_) | None => text,
         }
     }
